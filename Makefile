@@ -1,0 +1,134 @@
+# Namesake: make help lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+# Every Go module of the tree. Tools have modules of their own, so that their
+# dependencies never meet ours.
+MODULES := . sandbox tools/golangci-lint tools/controller-gen
+
+BIN    := $(CURDIR)/bin
+ASSETS := $(BIN)/assets
+TOOLS  := $(BIN)/tools
+
+# One set of flags for build, test and lint: they then share one build cache,
+# and Kubernetes is compiled once instead of three times. Version control
+# stamping is off because it would relink kubebox at each commit.
+export GOFLAGS     := $(filter-out -trimpath -buildvcs=%,$(shell go env GOFLAGS)) -trimpath -buildvcs=false
+export CGO_ENABLED ?= 0
+
+KUBE_VERSION    := v1.37.2
+VERSION_PACKAGE := k8s.io/component-base/version
+KUBEBOX_LDFLAGS := -s -w \
+	-X $(VERSION_PACKAGE).gitVersion=$(KUBE_VERSION) \
+	-X $(VERSION_PACKAGE).gitMajor=1 \
+	-X $(VERSION_PACKAGE).gitMinor=37
+
+VERSION ?= $(or $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null),v0.0.0-dev)
+COMMIT  := $(shell git rev-parse --verify --quiet HEAD)
+LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
+
+# Settings for the caller; help prints them.
+KEEP      ?=#@ demo: 1 keeps the fleet afterwards and says what to try next
+MEMBERS   ?=#@ demo: number of member clusters
+TESTFLAGS ?=#@ test: more flags for go test, for example TESTFLAGS='-v -run TestName'
+BENCH     ?= .#@ bench: which benchmarks, a regular expression
+
+##@ Use
+
+.PHONY: help
+help: ## list targets and settings (this text)
+	@awk 'BEGIN { FS = ":.*## "; print "make TARGET [SETTING=value]" } \
+		/^##@ /           { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nSettings\n'
+	@sed -n 's/^\([A-Z]*\) *?=.*#@ \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  %-14s %s\n", $$1, $$2 }'
+
+.PHONY: build
+build: build-namesake build-sandbox ## compile everything into bin/
+
+.PHONY: demo
+demo: build ## show the main job on three real control planes
+	$(BIN)/sandbox demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(MEMBERS),--members $(MEMBERS))
+
+##@ Develop
+
+.PHONY: build-namesake
+build-namesake: ## compile bin/controller-manager and bin/namesakectl
+	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/controller-manager ./cmd/namesakectl
+
+.PHONY: build-sandbox
+build-sandbox: build-kubebox ## compile bin/sandbox and bin/kubebox
+	cd sandbox && go build -o $(BIN)/sandbox ./cmd/sandbox
+
+.PHONY: build-kubebox
+build-kubebox: ## compile Kubernetes into bin/kubebox (six minutes the first time, then seconds)
+	@tools/build-kubebox.sh $(BIN)/kubebox '$(KUBEBOX_LDFLAGS)'
+	@mkdir -p $(ASSETS)
+	@ln -sfn ../kubebox $(ASSETS)/etcd
+	@ln -sfn ../kubebox $(ASSETS)/kube-apiserver
+
+.PHONY: test
+test: build ## run every test, and fail if one leaves a process behind
+	@+tools/leave-nothing.sh $(MAKE) --keep-going test-unit test-sandbox test-e2e
+
+.PHONY: test-unit
+test-unit: ## run the tests of the root module, on a real API server where they need one
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -p 2 -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v /test/e2e)
+
+.PHONY: test-sandbox
+test-sandbox: ## run the tests of the sandbox module
+	cd sandbox && NAMESAKE_BIN=$(BIN) go test -p 1 -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: test-e2e
+test-e2e: ## run the end-to-end tests, on fleets that bin/sandbox starts
+	NAMESAKE_BIN=$(BIN) go test -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./test/e2e/...
+
+.PHONY: bench
+bench: ## run the Go benchmarks of the root module (none of them starts a fleet)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+.PHONY: verify
+verify: $(TOOLS)/golangci-lint $(TOOLS)/controller-gen ## regenerate, tidy and lint; fail if that changes a file
+	@+tools/change-nothing.sh $(MAKE) generate tidy
+	@+$(MAKE) lint
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## lint both modules
+	$(TOOLS)/golangci-lint run ./...
+	cd sandbox && $(TOOLS)/golangci-lint run --config ../.golangci.yml ./...
+
+.PHONY: fmt
+fmt: $(TOOLS)/golangci-lint ## format both modules
+	$(TOOLS)/golangci-lint fmt ./...
+	cd sandbox && $(TOOLS)/golangci-lint fmt --config ../.golangci.yml ./...
+
+.PHONY: generate
+generate: $(TOOLS)/controller-gen ## write deepcopy functions, CRDs and whatever go generate makes
+	rm -f charts/namesake/crds/*.yaml
+	$(TOOLS)/controller-gen object crd paths=./api/... output:crd:dir=charts/namesake/crds
+	go generate ./...
+
+.PHONY: tidy
+tidy: ## tidy the go.mod of each module
+	@for module in $(MODULES); do echo "go mod tidy in $$module"; (cd "$$module" && go mod tidy); done
+
+.PHONY: clean
+clean: ## remove bin/ (a running fleet needs it: bring it down first)
+	rm -rf $(BIN)
+
+# The tools, rebuilt when their pinned versions change.
+
+$(TOOLS)/golangci-lint: tools/golangci-lint/go.mod tools/golangci-lint/go.sum
+	@echo "compiling golangci-lint into bin/tools: a few minutes the first time"
+	@cd tools/golangci-lint && go build -ldflags '-s -w' -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
+	@echo "compiling controller-gen into bin/tools"
+	@cd tools/controller-gen && go build -ldflags '-s -w' -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	@touch $@
