@@ -1,0 +1,59 @@
+package v1alpha1
+
+const (
+	// SystemNamespace holds, on the hub, the Secrets of members and, in a
+	// member, the account that the hub uses there.
+	SystemNamespace = "karmada-cluster"
+	// ExecutionNamespacePrefix and a member's name make the name of the
+	// namespace that holds that member's Works.
+	ExecutionNamespacePrefix = "karmada-es-"
+	// Finalizer of a Cluster: goes when the member holds nothing of ours.
+	Finalizer = "karmada.io/cluster-controller"
+	// MaxNameLength of a Cluster, in characters.
+	MaxNameLength = 48
+
+	// SecretTokenKey is the key of the bearer token in a member's Secret.
+	SecretTokenKey = "token"
+	// SecretCABundleKey is the key of the PEM CA bundle in a member's Secret.
+	SecretCABundleKey = "caBundle"
+)
+
+// Taints that tell why a member is passed over.
+const (
+	TaintNotReady      = "cluster.karmada.io/not-ready"
+	TaintUnreachable   = "cluster.karmada.io/unreachable"
+	TaintUnschedulable = "cluster.karmada.io/unschedulable"
+)
+
+// Condition types of a Cluster.
+const (
+	// ConditionReady is true when the member's API server answers and is ready.
+	ConditionReady = "Ready"
+	// ConditionCompleteAPIEnablements is true when status.apiEnablements lists
+	// every group that the member serves.
+	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+)
+
+// Condition reasons of a Cluster.
+const (
+	// ReasonClusterReady: the member's API server answers and is ready.
+	ReasonClusterReady = "ClusterReady"
+	// ReasonClusterNotReady: it answers, but says that it is not ready.
+	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonClusterNotReachable: it does not answer.
+	ReasonClusterNotReachable = "ClusterNotReachable"
+	// ReasonCredentialRejected: it refuses the credential (401 or 403).
+	ReasonCredentialRejected = "CredentialRejected"
+	// ReasonCredentialInvalid: the Secret is missing or cannot be used.
+	ReasonCredentialInvalid = "CredentialInvalid"
+	// ReasonConnecting: the first answer has not come yet.
+	ReasonConnecting = "Connecting"
+	// ReasonAPIEnablementsComplete: every group could be listed.
+	ReasonAPIEnablementsComplete = "APIEnablementsComplete"
+	// ReasonAPIEnablementsPartial: some groups could not be listed.
+	ReasonAPIEnablementsPartial = "APIEnablementsPartial"
+)
+
+// ExecutionNamespace returns the name of the namespace that holds the Works of
+// the named member.
+func ExecutionNamespace(cluster string) string { return ExecutionNamespacePrefix + cluster }
