@@ -34,7 +34,7 @@ finish() {
   deadline=$((SECONDS + 3))
   pids=$(leftovers)
   while [[ -n $pids ]] && ((SECONDS < deadline)); do
-    read -rt 0.2 <> <(:) || true
+    sleep 0.2
     pids=$(leftovers)
   done
   if [[ -n $pids ]]; then
