@@ -1,0 +1,135 @@
+package discovery
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+)
+
+// FieldManager is the field manager of dispatched slices, in members. It marks
+// our slices even when somebody has edited all labels and annotations away.
+const FieldManager = "namesake-dispatch"
+
+// foreignZone is the zone hint, and foreignNode the node hint, of every
+// dispatched endpoint. kube-proxy follows hints only while each ready endpoint
+// has one. So an endpoint without a hint would switch off the consumer's own
+// topology routing, and one with the provider's hint could pin traffic to a zone
+// that means something else there. A hint that no consumer's zone or node equals
+// does neither: local endpoints are preferred where the consumer asks for it,
+// and all endpoints are used where its zone has none.
+const (
+	foreignZone = "other-cluster.namesake.io"
+	foreignNode = "other-cluster.namesake.io"
+)
+
+// sliceOptions are the parts of a translation that are one for all slices of a
+// service.
+type sliceOptions struct {
+	mcs      *networkingv1alpha1.MultiClusterService
+	template *corev1.Service
+	ports    portFilter
+}
+
+// translate returns a provider's slice as it stands in consumers, without a
+// name. ok is false when nothing of it is exposed. The input is not changed, and
+// the result shares nothing with it that a caller may change.
+func translate(in *discoveryv1.EndpointSlice, provider ClusterName, opts sliceOptions) (_ *discoveryv1.EndpointSlice, ok bool) {
+	ports, ok := opts.ports.apply(in.Ports)
+	if !ok {
+		return nil, false
+	}
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: in.Namespace,
+			// The provider's own labels stay behind: they mirror its Service, and
+			// a tool that finds its mark on them would take the slice for its own.
+			Labels: map[string]string{
+				discoveryv1.LabelServiceName: opts.mcs.Name,
+				discoveryv1.LabelManagedBy:   networkingv1alpha1.DispatchedManagedBy,
+				workv1alpha1.ManagedLabel:    workv1alpha1.ManagedValue,
+			},
+			Annotations: map[string]string{
+				networkingv1alpha1.ProvisionClusterAnnotation: string(provider),
+				networkingv1alpha1.SliceGenerationAnnotation:  strconv.FormatInt(in.Generation, 10),
+				workv1alpha1.TemplateUIDAnnotation:            string(opts.mcs.UID),
+			},
+		},
+		AddressType: in.AddressType,
+		Ports:       ports,
+		Endpoints:   make([]discoveryv1.Endpoint, len(in.Endpoints)),
+	}
+	if value, found := in.Labels[corev1.IsHeadlessService]; found {
+		out.Labels[corev1.IsHeadlessService] = value
+	}
+	if value, found := in.Annotations[corev1.EndpointsLastChangeTriggerTime]; found {
+		out.Annotations[corev1.EndpointsLastChangeTriggerTime] = value
+	}
+	nodeHints := prefersSameNode(opts.template)
+	for i := range in.Endpoints {
+		out.Endpoints[i] = translateEndpoint(&in.Endpoints[i], nodeHints)
+	}
+	return out, true
+}
+
+// translateEndpoint keeps what callers need (addresses, conditions, hostname,
+// zone) and drops what only has a meaning in the provider: the node and the pod.
+// A node of the same name in the consumer would else make a foreign endpoint
+// count as local.
+func translateEndpoint(in *discoveryv1.Endpoint, nodeHints bool) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{
+		Addresses:  slices.Clone(in.Addresses),
+		Conditions: *in.Conditions.DeepCopy(),
+		Hostname:   in.Hostname,
+		Zone:       in.Zone,
+		Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: foreignZone}}},
+	}
+	if nodeHints {
+		out.Hints.ForNodes = []discoveryv1.ForNode{{Name: foreignNode}}
+	}
+	return out
+}
+
+// prefersSameNode is true when the consumer's own endpoints carry node hints, so
+// that foreign ones need them too. Servers that do not know the preference do
+// not know node hints either and never get one.
+func prefersSameNode(template *corev1.Service) bool {
+	return template != nil && template.Spec.TrafficDistribution != nil &&
+		*template.Spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferSameNode
+}
+
+// Dispatched says whether a slice was put into its cluster by a hub, so that it
+// is never taken for the cluster's own. Three independent marks: an edit that
+// takes one off does not make the slice a native one.
+func Dispatched(slice *discoveryv1.EndpointSlice) bool {
+	if slice.Labels[discoveryv1.LabelManagedBy] == networkingv1alpha1.DispatchedManagedBy {
+		return true
+	}
+	if _, found := slice.Annotations[networkingv1alpha1.ProvisionClusterAnnotation]; found {
+		return true
+	}
+	return slices.ContainsFunc(slice.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == FieldManager
+	})
+}
+
+// Equal says whether a standing slice is what was wanted. Labels must be equal,
+// since selectors read them; annotations that others have added are theirs.
+func Equal(want, standing *discoveryv1.EndpointSlice) bool {
+	for key, value := range want.Annotations {
+		if have, found := standing.Annotations[key]; !found || have != value {
+			return false
+		}
+	}
+	return want.AddressType == standing.AddressType &&
+		maps.Equal(want.Labels, standing.Labels) &&
+		equality.Semantic.DeepEqual(want.Ports, standing.Ports) &&
+		equality.Semantic.DeepEqual(want.Endpoints, standing.Endpoints)
+}
