@@ -93,22 +93,23 @@ bench: ## run the Go benchmarks of the root module (none of them starts a fleet)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 .PHONY: verify
-verify: $(TOOLS)/golangci-lint $(TOOLS)/controller-gen ## regenerate, tidy and lint; fail if that changes a file
+verify: bin/tools/golangci-lint bin/tools/controller-gen ## regenerate, tidy and lint; fail if that changes a file
 	@+tools/change-nothing.sh $(MAKE) generate tidy
 	@+$(MAKE) lint
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## lint both modules
-	$(TOOLS)/golangci-lint run ./...
-	cd sandbox && $(TOOLS)/golangci-lint run --config ../.golangci.yml ./...
+lint: bin/tools/golangci-lint ## lint both modules
+	@status=0; for module in . sandbox; do \
+		echo "golangci-lint run in $$module"; \
+		(cd "$$module" && $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || status=1; \
+	done; exit $$status
 
 .PHONY: fmt
-fmt: $(TOOLS)/golangci-lint ## format both modules
-	$(TOOLS)/golangci-lint fmt ./...
-	cd sandbox && $(TOOLS)/golangci-lint fmt --config ../.golangci.yml ./...
+fmt: bin/tools/golangci-lint ## format both modules
+	@for module in . sandbox; do (cd "$$module" && $(TOOLS)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...); done
 
 .PHONY: generate
-generate: $(TOOLS)/controller-gen ## write deepcopy functions, CRDs and whatever go generate makes
+generate: bin/tools/controller-gen ## write deepcopy functions, CRDs and whatever go generate makes
 	rm -f charts/namesake/crds/*.yaml
 	$(TOOLS)/controller-gen object crd paths=./api/... output:crd:dir=charts/namesake/crds
 	go generate ./...
@@ -123,12 +124,12 @@ clean: ## remove bin/ (a running fleet needs it: bring it down first)
 
 # The tools, rebuilt when their pinned versions change.
 
-$(TOOLS)/golangci-lint: tools/golangci-lint/go.mod tools/golangci-lint/go.sum
+bin/tools/golangci-lint: tools/golangci-lint/go.mod tools/golangci-lint/go.sum
 	@echo "compiling golangci-lint into bin/tools: a few minutes the first time"
-	@cd tools/golangci-lint && go build -ldflags '-s -w' -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@cd tools/golangci-lint && go build -ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
-$(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
+bin/tools/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
 	@echo "compiling controller-gen into bin/tools"
-	@cd tools/controller-gen && go build -ldflags '-s -w' -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	@cd tools/controller-gen && go build -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 	@touch $@

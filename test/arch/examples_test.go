@@ -278,9 +278,11 @@ import "time"
 func f() { clock.Sleep(time.Second) }
 == sandbox/internal/a/a_test.go
 package a
+import "testing/synctest"
 import "time"
-func f() { time.Sleep(time.Second) }
-!! sandbox/internal/a/a_test.go:3: uses time.Sleep
+func f() { synctest.Test(t, func() { time.Sleep(time.Hour) }) }
+func g() { wait(time.Sleep) }
+!! sandbox/internal/a/a_test.go:5: uses time.Sleep
 `},
 	{"no forks", `
 == go.mod

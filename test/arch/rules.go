@@ -64,7 +64,7 @@ func Rules() []Rule {
 		},
 		{
 			"no sleep", noSleep,
-			"wait for the event itself, or poll with a timer and a context; in tests use testing/synctest",
+			"wait for the event itself, or poll with a timer and a context; tests may sleep inside synctest.Test",
 		},
 		{
 			"no forks", noForks,

@@ -185,12 +185,21 @@ func noContextInStruct(t *Tree) []Finding {
 	return found
 }
 
+// noSleep lets only the bubble of synctest.Test sleep, where time is virtual.
 func noSleep(t *Tree) []Finding {
 	var found []Finding
-	t.inspect(func(*GoFile) bool { return true }, func(file *GoFile, node ast.Node) {
-		if pkg, name, ok := file.selects(node); ok && pkg == "time" && name == "Sleep" {
-			found = append(found, file.at(node, "uses time.Sleep"))
-		}
-	})
+	for _, file := range t.Go {
+		ast.Inspect(file.Syntax, func(node ast.Node) bool {
+			if call, ok := node.(*ast.CallExpr); ok {
+				if pkg, _, _ := file.selects(call.Fun); pkg == "testing/synctest" {
+					return false
+				}
+			}
+			if pkg, name, _ := file.selects(node); pkg == "time" && name == "Sleep" {
+				found = append(found, file.at(node, "uses time.Sleep"))
+			}
+			return true
+		})
+	}
 	return found
 }
