@@ -1,0 +1,231 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	utildiscovery "k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/connrotation"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/namesake-io/namesake/internal/discovery"
+)
+
+// ID identifies a member through its life. A cluster that joins under a name
+// that another has left has another UID, and shares nothing with it.
+type ID struct {
+	Name discovery.ClusterName
+	UID  types.UID
+}
+
+// Config says how to reach a member.
+type Config struct {
+	ID ID
+	// Endpoint is the URL of the API server.
+	Endpoint string
+	// CABundle verifies it, in PEM.
+	CABundle []byte
+	// Token authenticates the hub, and Reload reads it anew when it is refused.
+	Token  string
+	Reload func(context.Context) (string, error)
+
+	InsecureSkipTLSVerification bool
+	ProxyURL                    string
+	ProxyHeader                 map[string]string
+}
+
+// Options are the same for all members.
+type Options struct {
+	// Scheme knows the kinds that are read and written in members.
+	Scheme *runtime.Scheme
+	// ProbeInterval is how often a healthy member is asked for its health.
+	ProbeInterval time.Duration
+	// QPS and Burst bound the requests to one member. QPS below zero: no bound.
+	QPS   float32
+	Burst int
+}
+
+// Member is the connection to one member. It lives until its context ends.
+type Member struct {
+	id       ID
+	config   Config
+	tokens   *tokenSource
+	gate     *gate
+	dialer   *connrotation.Dialer
+	base     *http.Transport
+	prober   *prober
+	client   client.WithWatch
+	watching client.WithWatch
+	disco    utildiscovery.DiscoveryInterface
+	slices   *SliceStore
+	objects  *objects
+	emit     func(Event)
+
+	mu     sync.RWMutex
+	health Health
+
+	cancel  context.CancelFunc
+	stopped sync.WaitGroup
+}
+
+// ID returns which member this is.
+func (m *Member) ID() ID { return m.id }
+
+// Name returns the name of the member's Cluster object.
+func (m *Member) Name() discovery.ClusterName { return m.id.Name }
+
+// Client reads from and writes to the member's API server, without a cache. It
+// fails with ErrUnreachable while the member is known not to answer.
+func (m *Member) Client() client.Client { return m.client }
+
+// Slices is the view of the member's slices.
+func (m *Member) Slices() *SliceStore { return m.slices }
+
+// Health returns what the last probe found.
+func (m *Member) Health() Health {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.health
+}
+
+// Reachable says whether requests to the member are sent at all.
+func (m *Member) Reachable() bool { return m.gate.isOpen() }
+
+// Discovery lists what the member's API server serves.
+func (m *Member) Discovery() utildiscovery.DiscoveryInterface { return m.disco }
+
+// connect builds a member. Nothing runs yet.
+func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
+	base, dialer, err := newTransport(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to member %q: %w", cfg.ID.Name, err)
+	}
+	m := &Member{
+		id: cfg.ID, config: cfg, base: base, dialer: dialer, gate: newGate(), emit: emit,
+		tokens: &tokenSource{token: cfg.Token, reload: cfg.Reload},
+		slices: newSliceStore(),
+	}
+	authenticated := authenticate(base, m.tokens)
+	m.prober = &prober{
+		endpoint: cfg.Endpoint,
+		client:   &http.Client{Transport: authenticated},
+		interval: opts.ProbeInterval,
+		failed:   make(chan struct{}, 1),
+		report:   m.setHealth,
+	}
+	reported := reporting(authenticated, m.prober.hurry)
+	config := &rest.Config{Host: cfg.Endpoint, QPS: -1, UserAgent: "namesake"}
+	if opts.QPS > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(opts.QPS, opts.Burst)
+	}
+
+	direct := &http.Client{Transport: failingFast(reported, m.gate), Timeout: writeTimeout}
+	patient := &http.Client{Transport: waiting(reported, m.gate)}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, direct)
+	if err != nil {
+		return nil, fmt.Errorf("making a REST mapper for member %q: %w", cfg.ID.Name, err)
+	}
+	if m.client, err = client.NewWithWatch(config, client.Options{HTTPClient: direct, Scheme: opts.Scheme, Mapper: mapper}); err != nil {
+		return nil, fmt.Errorf("making a client for member %q: %w", cfg.ID.Name, err)
+	}
+	patientMapper, err := apiutil.NewDynamicRESTMapper(config, patient)
+	if err != nil {
+		return nil, fmt.Errorf("making a REST mapper for the caches of member %q: %w", cfg.ID.Name, err)
+	}
+	if m.watching, err = client.NewWithWatch(config, client.Options{HTTPClient: patient, Scheme: opts.Scheme, Mapper: patientMapper}); err != nil {
+		return nil, fmt.Errorf("making a watching client for member %q: %w", cfg.ID.Name, err)
+	}
+	if m.disco, err = utildiscovery.NewDiscoveryClientForConfigAndClient(config, direct); err != nil {
+		return nil, fmt.Errorf("making a discovery client for member %q: %w", cfg.ID.Name, err)
+	}
+	if m.objects, err = newObjects(config, cache.Options{HTTPClient: patient, Scheme: opts.Scheme, Mapper: patientMapper}, m); err != nil {
+		return nil, err
+	}
+	m.slices.list = m.listSlices
+	m.slices.changed = func(old, current *discoveryv1.EndpointSlice) {
+		emit(Event{Kind: EventSlice, Member: m, Old: old, New: current})
+	}
+	m.slices.synced = func() { emit(Event{Kind: EventSynced, Member: m}) }
+	return m, nil
+}
+
+// start runs the member until the context ends or stop is called.
+func (m *Member) start(ctx context.Context) {
+	ctx, m.cancel = context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.id.Name)))
+	m.stopped.Go(func() { m.prober.run(ctx) })
+	m.stopped.Go(func() { m.reflectSlices(ctx) })
+	m.stopped.Go(func() { m.objects.run(ctx) })
+}
+
+// stop ends the member and returns when nothing of it runs any more.
+func (m *Member) stop() {
+	m.cancel()
+	m.dialer.CloseAll()
+	m.stopped.Wait()
+	m.base.CloseIdleConnections()
+}
+
+// setHealth takes in what a probe found.
+func (m *Member) setHealth(h Health) {
+	m.mu.Lock()
+	changed := !m.health.same(h)
+	m.health = h
+	m.mu.Unlock()
+
+	if m.gate.set(h.Reachable) && !h.Reachable {
+		// Requests and watches on a dead path would hang until they time out.
+		m.dialer.CloseAll()
+	}
+	if changed {
+		m.emit(Event{Kind: EventHealth, Member: m})
+	}
+}
+
+// reflectSlices keeps the slice store. The back-off is short: while the member
+// cannot be reached requests wait at the gate, and do not turn in circles.
+func (m *Member) reflectSlices(ctx context.Context) {
+	lw := &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			list := &discoveryv1.EndpointSliceList{}
+			err := m.watching.List(ctx, list, &client.ListOptions{Raw: &opts})
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return m.watching.Watch(ctx, &discoveryv1.EndpointSliceList{}, &client.ListOptions{Raw: &opts})
+		},
+	}
+	logger := klog.FromContext(ctx)
+	reflector := toolscache.NewReflectorWithOptions(lw, &discoveryv1.EndpointSlice{}, m.slices, toolscache.ReflectorOptions{
+		Name:    "slices of " + string(m.id.Name),
+		Logger:  &logger,
+		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
+	})
+	reflector.RunWithContext(ctx)
+}
+
+// listSlices reads the slices of one service, whole.
+func (m *Member) listSlices(ctx context.Context, service types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
+	list := &discoveryv1.EndpointSliceList{}
+	err := m.client.List(ctx, list, client.InNamespace(service.Namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	return list.Items, err
+}
+
+// IsMissingKind says that an error means that the member does not serve a kind.
+func IsMissingKind(err error) bool { return meta.IsNoMatchError(err) }
