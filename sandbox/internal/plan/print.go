@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// File is one file that `up` writes before the first process starts.
+type File struct {
+	Path, What string
+}
+
+// Files lists what `up` writes, by path.
+func (p *Plan) Files() []File {
+	var files []File
+	add := func(path, format string, args ...any) {
+		files = append(files, File{Path: path, What: fmt.Sprintf(format, args...)})
+	}
+	for _, a := range p.Authorities {
+		add(a.Path, "certificate of authority %s", a.Name)
+	}
+	for _, c := range p.Certificates {
+		subject := c.CommonName
+		if c.Organization != "" {
+			subject += " in " + c.Organization
+		}
+		if len(c.Hosts) > 0 {
+			subject += " for " + strings.Join(c.Hosts, ", ")
+		}
+		add(c.cert(), "certificate by %s: %s", c.Authority, subject)
+		add(c.key(), "its key")
+	}
+	for _, k := range p.SigningKeys {
+		add(k.private(), "key that signs service account tokens")
+		add(k.public(), "its public half")
+	}
+	for _, k := range p.Kubeconfigs {
+		var contexts []string
+		for _, c := range k.Contexts {
+			contexts = append(contexts, c.Name+" at "+c.Server)
+		}
+		add(k.Path, "kubeconfig: %s", strings.Join(contexts, ", "))
+	}
+	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	return files
+}
+
+// Print writes the plan for a person to read. Commands are ready to be pasted.
+func (p *Plan) Print(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("FILES\n")
+	for _, f := range p.Files() {
+		fmt.Fprintf(&b, "  %s  (%s)\n", f.Path, f.What)
+	}
+	b.WriteString("\nRELAY\n")
+	for _, l := range p.Links {
+		fmt.Fprintf(&b, "  %s  %s -> %s\n", l.Member, l.Listen, l.Target)
+	}
+	b.WriteString("\nPROCESSES\n")
+	for _, c := range p.Components {
+		printComponent(&b, c)
+	}
+	for _, s := range p.Install {
+		printStep(&b, s)
+	}
+	for _, c := range p.Manager {
+		printComponent(&b, c)
+	}
+	for _, s := range p.Joins {
+		printStep(&b, s)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func printComponent(b *strings.Builder, c Component) {
+	fmt.Fprintf(b, "  %s", c.Name)
+	if len(c.Needs) > 0 {
+		fmt.Fprintf(b, "  after %s", strings.Join(c.Needs, ", "))
+	}
+	fmt.Fprintf(b, "\n    log %s\n    ready when %s answers\n", c.Log, c.Ready.URL)
+	printCommand(b, c.Argv)
+}
+
+func printStep(b *strings.Builder, s Step) {
+	fmt.Fprintf(b, "  %s  once\n    log %s\n", s.Name, s.Log)
+	printCommand(b, s.Argv)
+}
+
+func printCommand(b *strings.Builder, argv []string) {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = quote(word)
+	}
+	fmt.Fprintf(b, "    %s\n", strings.Join(words, " \\\n      "))
+}
+
+// quote makes a word safe for a shell.
+func quote(word string) string {
+	const special = " \t\n\"'`$&|;<>()*?[]{}\\!#~"
+	if word != "" && !strings.ContainsAny(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
