@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"strings"
@@ -26,7 +27,7 @@ func rareWaivers(t *Tree) []Finding {
 			}
 		}
 	}
-	if allowed := max(1, int(float64(lines)*waiversPerLine)); len(found) <= allowed {
+	if allowed := int(math.Ceil(float64(lines) * waiversPerLine)); len(found) <= allowed {
 		return nil
 	}
 	return found
