@@ -58,6 +58,8 @@ It talks to the hub, which --kubeconfig and --context name.`,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          group,
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)

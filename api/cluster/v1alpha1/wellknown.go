@@ -9,6 +9,9 @@ const (
 	ExecutionNamespacePrefix = "karmada-es-"
 	// Finalizer of a Cluster: goes when the member holds nothing of ours.
 	Finalizer = "karmada.io/cluster-controller"
+	// ForceUnjoinAnnotation with value "true" on a Cluster that is being deleted:
+	// do not wait for a member that cannot be reached; what stays in it is reported.
+	ForceUnjoinAnnotation = "cluster.namesake.io/force-unjoin"
 	// MaxNameLength of a Cluster, in characters.
 	MaxNameLength = 48
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -242,7 +243,10 @@ func (i *installing) waitServed(ctx context.Context, crd *unstructured.Unstructu
 			return false, nil
 		}
 		state = "Established, but not served"
-		return isServed(d, crd)
+		if served, err := isServed(d, crd); err != nil || !served {
+			return false, err
+		}
+		return i.answers(ctx, crd)
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return console.WithHint(fmt.Errorf("CustomResourceDefinition %s is not served after %s: %s", crd.GetName(), serveTimeout, state),
@@ -254,17 +258,41 @@ func (i *installing) waitServed(ctx context.Context, crd *unstructured.Unstructu
 	return nil
 }
 
+// answers asks for objects of the kind: discovery knows of it before its
+// storage does.
+func (i *installing) answers(ctx context.Context, crd *unstructured.Unstructured) (bool, error) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	for _, version := range servedVersions(crd) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
+		err := i.hub.Client.List(ctx, list, client.Limit(1))
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err), apierrors.IsServiceUnavailable(err):
+			return false, nil
+		case err != nil && !apierrors.IsForbidden(err):
+			return false, fmt.Errorf("listing %s: %w", crd.GetName(), err)
+		}
+	}
+	return true, nil
+}
+
+func servedVersions(crd *unstructured.Unstructured) (names []string) {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok && version["served"] == true {
+			names = append(names, fmt.Sprint(version["name"]))
+		}
+	}
+	return names
+}
+
 // isServed asks the API server itself what it serves.
 func isServed(d discovery.ServerResourcesInterface, crd *unstructured.Unstructured) (bool, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		version, ok := v.(map[string]any)
-		if !ok || version["served"] != true {
-			continue
-		}
-		list, err := d.ServerResourcesForGroupVersion(fmt.Sprintf("%s/%s", group, version["name"]))
+	for _, version := range servedVersions(crd) {
+		list, err := d.ServerResourcesForGroupVersion(group + "/" + version)
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}

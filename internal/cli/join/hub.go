@@ -136,8 +136,12 @@ func (j *joining) waitReady(ctx context.Context) (string, error) {
 	var last error
 	cluster := &clusterv1alpha1.Cluster{}
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, j.WaitTimeout, true, func(ctx context.Context) (bool, error) {
+		err := j.hub.Client.Get(ctx, client.ObjectKey{Name: j.Name}, cluster)
+		if ctx.Err() != nil {
+			return false, nil // our own time-out, which says nothing about the hub
+		}
 		// An answer that fails may be followed by one that does not.
-		if last = j.hub.Client.Get(ctx, client.ObjectKey{Name: j.Name}, cluster); last != nil {
+		if last = err; last != nil {
 			return false, nil
 		}
 		ready = meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
@@ -148,7 +152,7 @@ func (j *joining) waitReady(ctx context.Context) (string, error) {
 		return cluster.Status.KubernetesVersion, nil
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("waiting until %s is Ready: %w", j.Name, ctx.Err())
-	case last != nil && ready == nil:
+	case last != nil:
 		return "", fmt.Errorf("waiting until %s is Ready: %w", j.Name, last)
 	default:
 		return "", j.notReady(ready)

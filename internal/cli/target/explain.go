@@ -28,7 +28,7 @@ func (t *Target) Explain(program string, err error) error {
 	case err == nil:
 		return nil
 	case isMissingKind(err):
-		return console.WithHint(fmt.Errorf("the %s does not serve Namesake's kinds: %w", t, err),
+		return console.WithHint(&plainError{text: fmt.Sprintf("the %s does not serve Namesake's kinds", t), err: err},
 			"install them: %s install", program)
 	case apierrors.IsForbidden(err):
 		return t.explainForbidden(err)
@@ -52,7 +52,7 @@ func (t *Target) explainForbidden(err error) error {
 	if group != "" {
 		resource += "." + group
 	}
-	return console.WithHint(&refusedError{
+	return console.WithHint(&plainError{
 		text: fmt.Sprintf("user %q may not %s %s%s of the %s", user, verb, resource, trimDetail(where), t),
 		err:  err,
 	}, "let an administrator grant this, or use a kubeconfig of somebody who may (%s was used)", t.source())
@@ -65,15 +65,15 @@ func trimDetail(where string) string {
 	return where
 }
 
-// refusedError replaces an API server's long sentence and keeps it for errors.As.
-type refusedError struct {
+// plainError replaces a library's long sentence and keeps it for errors.As.
+type plainError struct {
 	text string
 	err  error
 }
 
-func (e *refusedError) Error() string { return e.text }
+func (e *plainError) Error() string { return e.text }
 
-func (e *refusedError) Unwrap() error { return e.err }
+func (e *plainError) Unwrap() error { return e.err }
 
 func (t *Target) explainUnreachable(err error) error {
 	cause := err
@@ -89,7 +89,7 @@ func (t *Target) explainUnreachable(err error) error {
 	if isCertificate(err) {
 		hint = "the kubeconfig's certificate authority does not fit this API server: is the file the right one, and fresh?"
 	}
-	return console.WithHint(&refusedError{
+	return console.WithHint(&plainError{
 		text: fmt.Sprintf("the %s cannot be reached (%s): %s", t, t.source(), text),
 		err:  err,
 	}, "%s", hint)
