@@ -17,6 +17,7 @@ import (
 	"github.com/namesake-io/namesake/internal/cli/install"
 	"github.com/namesake-io/namesake/internal/cli/join"
 	"github.com/namesake-io/namesake/internal/cli/target"
+	"github.com/namesake-io/namesake/internal/cli/unjoin"
 )
 
 // maxVerbosity of logs. From 8 on client libraries log the bodies of requests,
@@ -71,6 +72,7 @@ It talks to the hub, which --kubeconfig and --context name.`,
 	root.AddCommand(
 		install.NewCommand(f),
 		join.NewCommand(f),
+		unjoin.NewCommand(f),
 		newVersionCommand(f),
 	)
 	markUsageErrors(root)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
 
+	"github.com/namesake-io/namesake/internal/cli/console"
 	"github.com/namesake-io/namesake/internal/cli/target"
 )
 
@@ -13,7 +14,7 @@ func newVersionCommand(f *target.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Args:  cobra.NoArgs,
+		Args:  console.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			info := version.Get()
 			_, err := fmt.Fprintf(f.Out, "%s (commit %s, %s, %s)\n", info.GitVersion, commit(info.GitCommit), info.GoVersion, info.Platform)

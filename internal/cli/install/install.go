@@ -42,7 +42,7 @@ func NewCommand(f *target.Factory) *cobra.Command {
 		Long: `Put Namesake's kinds on the hub: create or update its CRDs and the namespace
 karmada-cluster, and wait until the API server serves them. It may be run any
 number of times.`,
-		Args: cobra.NoArgs,
+		Args: console.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return Run(cmd.Context(), f, dryRun)
 		},

@@ -3,6 +3,8 @@ package join
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/namesake-io/namesake/internal/cli/complete"
+	"github.com/namesake-io/namesake/internal/cli/console"
 	"github.com/namesake-io/namesake/internal/cli/target"
 )
 
@@ -17,7 +19,7 @@ that it can work with, and tell the hub of it under NAME.
 
 Joining a member again under its name renews the hub's credential and changes
 nothing else.`,
-		Args: cobra.ExactArgs(1),
+		Args: console.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if err := o.Validate(); err != nil {
@@ -27,5 +29,6 @@ nothing else.`,
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	complete.Flag(cmd, "cluster-context", complete.Contexts(f, "cluster-kubeconfig"))
 	return cmd
 }
