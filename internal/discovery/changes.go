@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
@@ -22,8 +23,9 @@ type Standing struct {
 	Native func(SliceName) bool
 }
 
-// Changes make a consumer hold what it should. Creations and updates come before
-// deletions.
+// Changes make a consumer hold what it should. They are made in this order:
+// creations, then updates, then deletions. An update may reuse the name of a
+// slice that a creation puts under a new one, and a deletion may remove it.
 type Changes struct {
 	Create []*discoveryv1.EndpointSlice
 	Update []*discoveryv1.EndpointSlice
@@ -46,16 +48,28 @@ func (c Changes) Empty() bool {
 // Wanted returns the slices that a consumer should hold, sorted by provider and
 // name: all but its own. None for a cluster that is no consumer.
 func (p *Plan) Wanted(consumer ClusterName) []DispatchedSlice {
-	if _, selected := slices.BinarySearch(p.Selection.Consumers, consumer); !selected {
+	if !p.consumes(consumer) {
 		return nil
 	}
 	wanted := make([]DispatchedSlice, 0, len(p.Slices))
 	for _, d := range p.Slices {
 		if d.Provider != consumer {
+			d.Slice = p.claims.without(consumer, d.Slice)
 			wanted = append(wanted, d)
 		}
 	}
 	return wanted
+}
+
+func (p *Plan) consumes(name ClusterName) bool {
+	_, selected := slices.BinarySearch(p.Selection.Consumers, name)
+	return selected
+}
+
+// origin is what a standing slice says of where it comes from.
+type origin struct {
+	provider ClusterName
+	name     SliceName
 }
 
 // For returns the changes that make a consumer hold what it should. A cluster
@@ -71,41 +85,50 @@ func (p *Plan) For(consumer ClusterName, standing Standing) Changes {
 	}
 
 	var changes Changes
-	kept := map[SliceName]bool{}
-	replacedBy := map[SliceName]SliceName{}
+	settled := map[SliceName]bool{}
+	replacedBy := map[origin]SliceName{}
 	for _, d := range p.Wanted(consumer) {
 		name := freeName(d, standing.Native)
-		kept[name] = true
+		settled[name] = true
 		for _, alias := range aliases(d) {
 			if alias != name {
-				replacedBy[alias] = name
+				replacedBy[origin{d.Provider, alias}] = name
 			}
 		}
-		want := d.Slice
 		have, stands := byName[name]
 		switch {
 		case !stands:
-			created := want.DeepCopy()
+			created := d.Slice.DeepCopy()
 			created.Name = string(name)
 			changes.Create = append(changes.Create, created)
-		case have.AddressType != want.AddressType:
+		case p.outdated(d, have):
+			p.retain(&changes, have, d.Provider)
+		case have.AddressType != d.Slice.AddressType:
 			// Immutable. It is created again once this deletion is seen.
 			changes.Delete = append(changes.Delete, Deletion{Slice: have})
-		case !Equal(want, have) && !p.outdated(d, have):
-			changes.Update = append(changes.Update, updated(have, want))
+		case !Equal(d.Slice, have):
+			changes.Update = append(changes.Update, updated(have, d.Slice))
 		}
 	}
 
 	for _, have := range standing.Dispatched {
 		name := SliceName(have.Name)
-		if kept[name] || p.mayStillExist(consumer, have) {
+		if settled[name] || p.belongsToAnother(have) {
 			continue
 		}
-		changes.Delete = append(changes.Delete, Deletion{Slice: have, After: replacedBy[name]})
+		after, replaced := replacedBy[origin{providerOf(have), name}]
+		if !replaced && p.mayStillExist(consumer, have) {
+			p.retain(&changes, have, providerOf(have))
+			continue
+		}
+		changes.Delete = append(changes.Delete, Deletion{Slice: have, After: after})
 	}
-	slices.SortFunc(changes.Delete, func(a, b Deletion) int { return cmp.Compare(a.Slice.Name, b.Slice.Name) })
+	slices.SortFunc(changes.Update, byObjectName)
+	slices.SortFunc(changes.Delete, func(a, b Deletion) int { return byObjectName(a.Slice, b.Slice) })
 	return changes
 }
+
+func byObjectName(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) }
 
 // freeName is the slice's name in a consumer that may have a slice of its own of
 // that name.
@@ -131,19 +154,42 @@ func aliases(d DispatchedSlice) []SliceName {
 func updated(have, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	out := want.DeepCopy()
 	out.ObjectMeta = *have.ObjectMeta.DeepCopy()
+	// The server keeps its own account, and a cache may hold less of it.
+	out.ManagedFields = nil
 	out.Labels = maps.Clone(want.Labels)
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
+	}
+	if staleTrigger(want, have) {
+		delete(out.Annotations, corev1.EndpointsLastChangeTriggerTime)
 	}
 	maps.Copy(out.Annotations, want.Annotations)
 	return out
 }
 
-// outdated says that the standing slice is newer than what the hub remembers of
-// a provider that it cannot ask now.
+// providerOf returns what a standing slice says of its provider. Empty: it says
+// nothing.
+func providerOf(have *discoveryv1.EndpointSlice) ClusterName {
+	return ClusterName(have.Annotations[networkingv1alpha1.ProvisionClusterAnnotation])
+}
+
+// belongsToAnother says that a slice which only bears a name of this plan is
+// dispatched for another service.
+func (p *Plan) belongsToAnother(have *discoveryv1.EndpointSlice) bool {
+	service := have.Labels[discoveryv1.LabelServiceName]
+	return service != "" && service != p.Service.Name
+}
+
+// outdated says that the hub may remember less of a slice than stands already:
+// its provider cannot be asked now, and the standing slice is of a later
+// generation, or of another address type, so that one of the two was made anew
+// and generations mean nothing.
 func (p *Plan) outdated(d DispatchedSlice, have *discoveryv1.EndpointSlice) bool {
-	if p.providers[d.Provider].Authoritative || have.Labels[discoveryv1.LabelServiceName] != p.Service.Name {
+	if p.providers[d.Provider].Authoritative || providerOf(have) != d.Provider {
 		return false
+	}
+	if have.AddressType != d.Slice.AddressType {
+		return true
 	}
 	generation, err := strconv.ParseInt(have.Annotations[networkingv1alpha1.SliceGenerationAnnotation], 10, 64)
 	return err == nil && generation > d.generation
@@ -153,20 +199,41 @@ func (p *Plan) outdated(d DispatchedSlice, have *discoveryv1.EndpointSlice) bool
 // exist in its provider: the provider is wanted, but it cannot be asked now, and
 // that the hub remembers no such slice proves nothing.
 func (p *Plan) mayStillExist(consumer ClusterName, have *discoveryv1.EndpointSlice) bool {
-	if !p.dispatches {
+	if !p.dispatches || !p.consumes(consumer) {
 		return false
 	}
-	if _, selected := slices.BinarySearch(p.Selection.Consumers, consumer); !selected {
-		return false
-	}
-	provider, marked := have.Annotations[networkingv1alpha1.ProvisionClusterAnnotation]
+	provider := providerOf(have)
 	for name, state := range p.providers {
-		if state.Authoritative || name == consumer {
+		// The policy is the intent that removal needs.
+		if state.Authoritative || state.withdrawn || name == consumer {
 			continue
 		}
-		if provider == string(name) || !marked && strings.HasPrefix(have.Name, string(name)+"-") {
+		if provider == name || provider == "" && strings.HasPrefix(have.Name, string(name)+"-") {
 			return true
 		}
 	}
 	return false
+}
+
+// retain keeps a standing slice of a provider that cannot be asked now, which
+// knows better than the hub's memory what is in it. All that does not depend on
+// the provider still holds: marks, exposed ports, and the policy for unreachable
+// providers.
+func (p *Plan) retain(changes *Changes, have *discoveryv1.EndpointSlice, provider ClusterName) {
+	if provider == "" || p.belongsToAnother(have) {
+		return
+	}
+	want, exposed := translate(have, provider, p.options)
+	if !exposed {
+		changes.Delete = append(changes.Delete, Deletion{Slice: have})
+		return
+	}
+	// The generation is the provider's, not that of the standing object.
+	delete(want.Annotations, networkingv1alpha1.SliceGenerationAnnotation)
+	if p.providers[provider].notReady {
+		markNotReady(want)
+	}
+	if !Equal(want, have) {
+		changes.Update = append(changes.Update, updated(have, want))
+	}
 }

@@ -29,7 +29,7 @@ type Plan struct {
 	// Unsupported says why the Service cannot be shared. Empty: it can.
 	Unsupported string
 	// Retained are unreachable providers whose endpoints are kept although the
-	// policy would by now act on them: most providers are unreachable, so the
+	// policy would by now act on them: most clusters are unreachable, so the
 	// fault is likely the hub's own. Sorted.
 	Retained []ClusterName
 	// RecheckAfter is when time alone changes the plan. Zero: never.
@@ -39,6 +39,8 @@ type Plan struct {
 
 	// dispatches is true when consumers should hold slices at all.
 	dispatches bool
+	options    sliceOptions
+	claims     addressClaims
 	providers  map[ClusterName]ProviderState
 	clusters   []ClusterName
 }
@@ -62,6 +64,10 @@ type ProviderState struct {
 	LacksSlices      bool
 	// Slices, Endpoints and Ready count what was collected.
 	Slices, Endpoints, Ready int
+
+	// withdrawn and notReady are what the policy for unreachable providers does
+	// to the slices of this one.
+	withdrawn, notReady bool
 }
 
 // Provider returns what the plan knows of a selected provider.
@@ -87,32 +93,39 @@ func NewPlan(s Snapshot) *Plan {
 	}
 	p.Selection = selection
 
-	ports, missing := newPortFilter(s.MCS.Spec.Ports, s.Template)
+	ports, missing, err := newPortFilter(s.MCS.Spec.Ports, s.Template)
+	// What is collected can be told all the same.
+	p.Hold = err
 	p.MissingPorts = missing
 	if s.Template != nil && s.Template.Spec.Type == corev1.ServiceTypeExternalName {
 		p.Unsupported = "a Service of type ExternalName has no endpoints: it is a DNS alias, which works in every cluster by itself"
 	}
 
-	opts := sliceOptions{mcs: s.MCS, template: s.Template, ports: ports}
+	p.options = sliceOptions{mcs: s.MCS, template: s.Template, ports: ports}
 	for _, c := range orderedProviders(s.Clusters, selection.Providers) {
-		p.addProvider(c, opts)
+		p.addProvider(c)
 	}
 	p.applyUnreachablePolicy(s)
 	p.dispatches = p.Unsupported == "" && slices.Contains(s.MCS.Spec.Types, networkingv1alpha1.ExposureTypeCrossCluster)
 	if !p.dispatches {
 		p.Slices = nil
 	}
-	p.Conflicts = withholdTakenAddresses(p.Slices)
+	p.Conflicts, p.claims = withholdTakenAddresses(p.Slices)
 	slices.SortFunc(p.Slices, func(a, b DispatchedSlice) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Source, b.Source))
 	})
-	p.nameSlices()
+	for i := range p.Slices {
+		d := &p.Slices[i]
+		d.Slice.Name = string(DispatchedName(d.Provider, d.Source, p.clusters))
+	}
 	return p
 }
 
-// orderedProviders returns the selected clusters, those whose word can be
-// trusted now before those that are only remembered, then by name. Of two that
-// claim one address the first has it.
+// orderedProviders returns the selected clusters, those that answer before those
+// that do not, then by name. Of two that claim one address the first has it.
+//
+// That a provider is only remembered must not count: after a restart all are, and
+// addresses would go to and fro while one member after the other is seen again.
 func orderedProviders(clusters []Cluster, selected []ClusterName) []*Cluster {
 	var out []*Cluster
 	for i := range clusters {
@@ -120,41 +133,40 @@ func orderedProviders(clusters []Cluster, selected []ClusterName) []*Cluster {
 			out = append(out, &clusters[i])
 		}
 	}
-	rank := func(c *Cluster) int {
-		switch {
-		case !c.Authoritative:
-			return 2
-		case !c.UnreachableSince.IsZero():
-			return 1
-		default:
-			return 0
-		}
-	}
 	slices.SortFunc(out, func(a, b *Cluster) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+		if a.UnreachableSince.IsZero() != b.UnreachableSince.IsZero() {
+			if a.UnreachableSince.IsZero() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Name, b.Name)
 	})
 	return out
 }
 
 // addProvider translates the slices of one provider, in the order of their names.
-func (p *Plan) addProvider(c *Cluster, opts sliceOptions) {
+func (p *Plan) addProvider(c *Cluster) {
 	state := ProviderState{
 		Authoritative:    c.Authoritative,
 		UnreachableSince: c.UnreachableSince,
 		LacksSlices:      c.LacksSlices,
-		Slices:           len(c.Slices),
 	}
-	sorted := slices.SortedFunc(slices.Values(c.Slices), func(a, b *discoveryv1.EndpointSlice) int {
+	own := slices.SortedFunc(slices.Values(c.Slices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
-	for _, in := range sorted {
+	for _, in := range own {
+		if !p.provides(in) {
+			continue
+		}
+		state.Slices++
 		state.Endpoints += len(in.Endpoints)
 		for i := range in.Endpoints {
 			if ready(&in.Endpoints[i]) {
 				state.Ready++
 			}
 		}
-		out, ok := translate(in, c.Name, opts)
+		out, ok := translate(in, c.Name, p.options)
 		if !ok {
 			continue
 		}
@@ -165,20 +177,12 @@ func (p *Plan) addProvider(c *Cluster, opts sliceOptions) {
 	p.providers[c.Name] = state
 }
 
-// nameSlices gives each slice its name. Two slices of one name can only come
-// from a slice that was named to look like another's hash; the later one then
-// gets another hash.
-func (p *Plan) nameSlices() {
-	taken := make(map[SliceName]bool, len(p.Slices))
-	for i := range p.Slices {
-		s := &p.Slices[i]
-		name := DispatchedName(s.Provider, s.Source, p.clusters)
-		for attempt := 1; taken[name]; attempt++ {
-			name = hashedName(s.Provider, s.Source, attempt)
-		}
-		taken[name] = true
-		s.Slice.Name = string(name)
-	}
+// provides says whether a slice is one of this service and its cluster's own.
+// Gathering should have seen to that, but a member must not reach another
+// service or namespace by what its slices say, and what a hub put into a cluster
+// must never go out again as that cluster's.
+func (p *Plan) provides(in *discoveryv1.EndpointSlice) bool {
+	return in.Namespace == p.Service.Namespace && in.Labels[discoveryv1.LabelServiceName] == p.Service.Name && !Dispatched(in)
 }
 
 // ready says whether callers may use an endpoint. Unset means ready.

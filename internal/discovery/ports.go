@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,14 +24,18 @@ type portFilter struct {
 // entries that the template does not have, in the order of the spec.
 //
 // Slices know ports by name only, their numbers are the pods'. So an entry is
-// matched to a port of the template, and its name decides from there.
-func newPortFilter(exposed []networkingv1alpha1.ExposurePort, template *corev1.Service) (_ portFilter, missing []string) {
+// matched to a port of the template, and its name decides from there. It fails
+// when there is no template to name the port of an entry that has a number only.
+func newPortFilter(exposed []networkingv1alpha1.ExposurePort, template *corev1.Service) (_ portFilter, missing []string, err error) {
 	if len(exposed) == 0 {
-		return portFilter{all: true}, nil
+		return portFilter{all: true}, nil, nil
 	}
 	filter := portFilter{names: make(map[portName]bool, len(exposed))}
-	for _, want := range exposed {
+	for i, want := range exposed {
 		if template == nil {
+			if want.Name == "" {
+				return portFilter{}, nil, fmt.Errorf("reading spec.ports[%d]: there is no Service to say the name of port %d", i, want.Port)
+			}
 			filter.names[portName(want.Name)] = true
 			continue
 		}
@@ -47,7 +50,7 @@ func newPortFilter(exposed []networkingv1alpha1.ExposurePort, template *corev1.S
 			missing = append(missing, fmt.Sprintf("%s:%d", want.Name, want.Port))
 		}
 	}
-	return filter, missing
+	return filter, missing, nil
 }
 
 // ExposurePortMatches says whether an entry of spec.ports means a port of the
@@ -56,20 +59,22 @@ func ExposurePortMatches(want networkingv1alpha1.ExposurePort, have corev1.Servi
 	return want.Port == have.Port && (want.Name == "" || want.Name == have.Name)
 }
 
-// apply returns the exposed ones of a slice's ports. ok is false when the slice
-// has ports but none of them is exposed: then nothing of it may be dispatched.
+// apply returns the exposed ones of a slice's ports, with the defaults that an
+// API server fills in: else what is written would never equal what then stands.
+// ok is false when the slice has ports but none of them is exposed: then nothing
+// of it may be dispatched.
 func (f portFilter) apply(ports []discoveryv1.EndpointPort) (exposed []discoveryv1.EndpointPort, ok bool) {
-	if f.all || len(ports) == 0 {
-		return slices.Clone(ports), true
-	}
 	for _, p := range ports {
-		var name portName
-		if p.Name != nil {
-			name = portName(*p.Name)
+		if p.Name == nil {
+			p.Name = new(string)
 		}
-		if f.names[name] {
+		if p.Protocol == nil {
+			tcp := corev1.ProtocolTCP
+			p.Protocol = &tcp
+		}
+		if f.all || f.names[portName(*p.Name)] {
 			exposed = append(exposed, p)
 		}
 	}
-	return exposed, len(exposed) > 0
+	return exposed, len(ports) == 0 || len(exposed) > 0
 }

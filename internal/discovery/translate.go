@@ -18,6 +18,10 @@ import (
 // our slices even when somebody has edited all labels and annotations away.
 const FieldManager = "namesake-dispatch"
 
+// serviceProxyNameLabel hands a Service and its slices to another proxy than
+// kube-proxy. (The constant is in k8s.io/kubernetes, which is no library.)
+const serviceProxyNameLabel = "service.kubernetes.io/service-proxy-name"
+
 // foreignZone is the zone hint, and foreignNode the node hint, of every
 // dispatched endpoint. kube-proxy follows hints only while each ready endpoint
 // has one. So an endpoint without a hint would switch off the consumer's own
@@ -48,7 +52,7 @@ func translate(in *discoveryv1.EndpointSlice, provider ClusterName, opts sliceOp
 	}
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: in.Namespace,
+			Namespace: opts.mcs.Namespace,
 			// The provider's own labels stay behind: they mirror its Service, and
 			// a tool that finds its mark on them would take the slice for its own.
 			Labels: map[string]string{
@@ -66,9 +70,7 @@ func translate(in *discoveryv1.EndpointSlice, provider ClusterName, opts sliceOp
 		Ports:       ports,
 		Endpoints:   make([]discoveryv1.Endpoint, len(in.Endpoints)),
 	}
-	if value, found := in.Labels[corev1.IsHeadlessService]; found {
-		out.Labels[corev1.IsHeadlessService] = value
-	}
+	opts.labelForProxies(out, in)
 	if value, found := in.Annotations[corev1.EndpointsLastChangeTriggerTime]; found {
 		out.Annotations[corev1.EndpointsLastChangeTriggerTime] = value
 	}
@@ -79,10 +81,33 @@ func translate(in *discoveryv1.EndpointSlice, provider ClusterName, opts sliceOp
 	return out, true
 }
 
+// labelForProxies sets the labels by which proxies choose slices. They must say
+// what the consumer's Service is, which is made from the template: kube-proxy
+// ignores slices with either label, so with that of a provider where the Service
+// stood before, and is headless, nobody would be reached.
+func (o sliceOptions) labelForProxies(out, in *discoveryv1.EndpointSlice) {
+	proxy, otherProxy := in.Labels[serviceProxyNameLabel]
+	headless, isHeadless := in.Labels[corev1.IsHeadlessService]
+	if o.template != nil {
+		proxy, otherProxy = o.template.Labels[serviceProxyNameLabel]
+		headless, isHeadless = "", o.template.Spec.ClusterIP == corev1.ClusterIPNone
+	}
+	if otherProxy {
+		out.Labels[serviceProxyNameLabel] = proxy
+	}
+	if isHeadless {
+		out.Labels[corev1.IsHeadlessService] = headless
+	}
+}
+
 // translateEndpoint keeps what callers need (addresses, conditions, hostname,
 // zone) and drops what only has a meaning in the provider: the node and the pod.
 // A node of the same name in the consumer would else make a foreign endpoint
 // count as local.
+//
+// Endpoints of two providers with one hostname, as StatefulSets of one name have
+// them, both keep it: the name then resolves to both addresses, as it does for
+// two endpoints of one hostname within a cluster.
 func translateEndpoint(in *discoveryv1.Endpoint, nodeHints bool) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
 		Addresses:  slices.Clone(in.Addresses),
@@ -128,8 +153,18 @@ func Equal(want, standing *discoveryv1.EndpointSlice) bool {
 			return false
 		}
 	}
-	return want.AddressType == standing.AddressType &&
+	return !staleTrigger(want, standing) &&
+		want.AddressType == standing.AddressType &&
 		maps.Equal(want.Labels, standing.Labels) &&
 		equality.Semantic.DeepEqual(want.Ports, standing.Ports) &&
 		equality.Semantic.DeepEqual(want.Endpoints, standing.Endpoints)
+}
+
+// staleTrigger says that the standing slice has a trigger time of an earlier
+// change. It must go when the provider's slice has none: kube-proxy would count
+// from it how long the next change took.
+func staleTrigger(want, standing *discoveryv1.EndpointSlice) bool {
+	_, wanted := want.Annotations[corev1.EndpointsLastChangeTriggerTime]
+	_, stands := standing.Annotations[corev1.EndpointsLastChangeTriggerTime]
+	return stands && !wanted
 }
