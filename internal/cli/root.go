@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,9 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/namesake-io/namesake/internal/cli/complete"
 	"github.com/namesake-io/namesake/internal/cli/console"
+	"github.com/namesake-io/namesake/internal/cli/expose"
+	"github.com/namesake-io/namesake/internal/cli/get"
 	"github.com/namesake-io/namesake/internal/cli/install"
 	"github.com/namesake-io/namesake/internal/cli/join"
 	"github.com/namesake-io/namesake/internal/cli/target"
@@ -67,14 +72,18 @@ It talks to the hub, which --kubeconfig and --context name.`,
 	root.SetErr(streams.ErrOut)
 	f.AddFlags(root.PersistentFlags())
 	verbosity := root.PersistentFlags().IntP("v", "v", 0, fmt.Sprintf("verbosity of the log, 0 to %d (6 shows each request)", maxVerbosity))
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return setUpLog(*verbosity) }
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return setUpLog(*verbosity, streams.ErrOut) }
 
 	root.AddCommand(
 		install.NewCommand(f),
 		join.NewCommand(f),
 		unjoin.NewCommand(f),
+		get.NewCommand(f, group),
+		expose.NewCommand(f),
 		newVersionCommand(f),
 	)
+	complete.Flag(root, "namespace", complete.Namespaces(f))
+	complete.Flag(root, "context", complete.Contexts(f, ""))
 	markUsageErrors(root)
 	return root
 }
@@ -109,8 +118,8 @@ func markUsageErrors(cmd *cobra.Command) {
 	}
 }
 
-// setUpLog lets the libraries log to stderr through klog.
-func setUpLog(verbosity int) error {
+// setUpLog lets the libraries log to out.
+func setUpLog(verbosity int, out io.Writer) error {
 	if verbosity < 0 || verbosity > maxVerbosity {
 		return console.WithHint(console.Usage("-v %d is not between 0 and %d", verbosity, maxVerbosity),
 			"more would log tokens")
@@ -120,6 +129,8 @@ func setUpLog(verbosity int) error {
 	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {
 		return fmt.Errorf("setting the verbosity: %w", err)
 	}
-	log.SetLogger(klog.Background())
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(out), textlogger.Verbosity(verbosity)))
+	klog.SetLogger(logger)
+	log.SetLogger(logger)
 	return nil
 }

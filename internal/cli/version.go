@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
@@ -17,14 +18,23 @@ func newVersionCommand(f *target.Factory) *cobra.Command {
 		Args:  console.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			info := version.Get()
-			_, err := fmt.Fprintf(f.Out, "%s (commit %s, %s, %s)\n", info.GitVersion, commit(info.GitCommit), info.GoVersion, info.Platform)
+			_, err := fmt.Fprintf(f.Out, "%s (commit %s, %s, %s)\n",
+				release(info.GitVersion), commit(info.GitCommit), info.GoVersion, info.Platform)
 			return err
 		},
 	}
 }
 
-// commit shortens a commit as git does. A program that was not built by make
-// does not know its own.
+// release is the version that make stamped in. A program that was built without
+// make has a placeholder there.
+func release(stamped string) string {
+	if strings.Contains(stamped, "$Format") {
+		return "v0.0.0-dev"
+	}
+	return stamped
+}
+
+// commit shortens a commit as git does.
 func commit(id string) string {
 	const short = 12
 	if id == "" || id == "$Format:%H$" {

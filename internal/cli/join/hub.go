@@ -55,13 +55,31 @@ func (j *joining) register(ctx context.Context) (string, error) {
 	}
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: j.Name}}
 	j.fill(&cluster.Spec)
-	if err := j.hub.Client.Create(ctx, cluster); err != nil {
-		if apierrors.IsAlreadyExists(err) {
-			return "", console.WithHint(fmt.Errorf("somebody else joined a cluster as %q just now: %w", j.Name, err), "run the command again")
-		}
-		return "", fmt.Errorf("creating Cluster %s: %w", j.Name, err)
+	if err := j.createCluster(ctx, cluster); err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("Cluster %s, Secret %s/%s", j.Name, membership.Namespace, j.Name), nil
+}
+
+// createCluster creates it, and looks for it when the answer got lost: from its
+// existence on there is no way back.
+func (j *joining) createCluster(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	err := j.hub.Client.Create(ctx, cluster)
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return console.WithHint(fmt.Errorf("somebody else joined a cluster as %q just now: %w", j.Name, err), "run the command again")
+	}
+	if isDoubtful(err) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		there := &clusterv1alpha1.Cluster{}
+		if getErr := j.hub.Client.Get(ctx, client.ObjectKey{Name: j.Name}, there); getErr == nil && there.Spec.ID == j.found.memberID {
+			return nil
+		}
+	}
+	return fmt.Errorf("creating Cluster %s: %w", j.Name, err)
 }
 
 func (j *joining) writeHubSecret(ctx context.Context) error {

@@ -95,6 +95,9 @@ func (j *joining) ensureNamespace(ctx context.Context, t *target.Target) (create
 		if apierrors.IsAlreadyExists(err) {
 			return false, nil
 		}
+		if isDoubtful(err) {
+			j.undo.add(t, namespace)
+		}
 		return false, fmt.Errorf("creating namespace %s: %w", membership.Namespace, err)
 	}
 	j.undo.add(t, namespace)

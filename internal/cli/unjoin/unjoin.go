@@ -215,6 +215,7 @@ func (u *unjoining) waitGone(ctx context.Context) error {
 	const tellEvery = 2 * time.Second
 	uid := u.cluster.UID
 	told, lastTold := "", time.Now()
+	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, u.WaitTimeout, true, func(ctx context.Context) (bool, error) {
 		err := u.hub.Client.Get(ctx, client.ObjectKey{Name: u.Name}, u.cluster)
 		switch {
@@ -222,8 +223,9 @@ func (u *unjoining) waitGone(ctx context.Context) error {
 			return false, nil
 		case apierrors.IsNotFound(err), err == nil && u.cluster.UID != uid:
 			return true, nil
-		case err != nil:
-			return false, err
+		}
+		if last = err; last != nil {
+			return false, nil // an answer that fails may be followed by one that does not
 		}
 		if time.Since(lastTold) >= tellEvery {
 			lastTold = time.Now()
@@ -239,8 +241,8 @@ func (u *unjoining) waitGone(ctx context.Context) error {
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("waiting until %s is gone (the hub goes on with it): %w", u.Name, ctx.Err())
-	case !wait.Interrupted(err):
-		return fmt.Errorf("waiting until %s is gone: %w", u.Name, err)
+	case last != nil:
+		return fmt.Errorf("waiting until %s is gone: %w", u.Name, last)
 	}
 	return u.stillThere(ctx)
 }
