@@ -11,20 +11,23 @@
 //	  -X k8s.io/component-base/version.gitMinor=37" \
 //	  -o ../bin/kubebox ./cmd/kubebox
 //
-// The version must be set: an API server without one reports v0.0.0-master and
-// refuses its own feature gates.
+// The version must be set: an API server built without one calls itself
+// v0.0.0-master+$Format:%H$, and clients judge what it can do by that.
 package main
 
 import (
 	"fmt"
 	"os"
+
+	"github.com/namesake-io/namesake/sandbox/internal/applet"
 )
 
 func main() {
-	applet, args, err := choose(os.Args)
+	chosen, args, err := applet.Choose(applets(), os.Args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubebox:", err)
 		os.Exit(2)
 	}
-	os.Exit(applet.run(args))
+	os.Args = args // most of them look there
+	os.Exit(chosen.Run(args))
 }

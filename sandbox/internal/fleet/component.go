@@ -14,13 +14,17 @@ import (
 	"github.com/namesake-io/namesake/sandbox/internal/state"
 )
 
-const (
-	// restartGrace is how long a component has to end by itself. An API server
-	// waits for its watches to close.
-	restartGrace = 10 * time.Second
-	// stopTimeout is how long the kernel may take to stop or continue a process.
-	stopTimeout = 10 * time.Second
-)
+// restartGrace is how long the components of a tier have to end by themselves
+// before they are started again. An API server would wait a minute for its
+// watches to close, and hangs up at once when killed.
+var restartGrace = map[int]time.Duration{
+	plan.TierClient:  10 * time.Second,
+	plan.TierServer:  time.Second,
+	plan.TierStorage: 5 * time.Second,
+}
+
+// stopTimeout is how long the kernel may take to stop or continue a process.
+const stopTimeout = 10 * time.Second
 
 // Restart ends a component, if it runs, and starts it as it was.
 func (f *Fleet) Restart(ctx context.Context, name string) error {
@@ -30,7 +34,7 @@ func (f *Fleet) Restart(ctx context.Context, name string) error {
 				return fmt.Errorf("%s is held down by a fault: end it with `sandbox fault --dir %s %s %s off`", name, f.dir, m, fault.APIDown)
 			}
 		}
-		if err := c.End(ctx, restartGrace); err != nil {
+		if err := c.End(ctx, restartGrace[c.Tier]); err != nil {
 			return fmt.Errorf("ending %s: %w", name, err)
 		}
 		return newStarter(f, st, nil).start(ctx, c.Component)

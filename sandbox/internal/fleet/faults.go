@@ -60,7 +60,7 @@ func note(st *state.Fleet, member string, f fault.Fault, on bool) {
 func (f *Fleet) setAPIDown(ctx context.Context, st *state.Fleet, member string, on bool) error {
 	server := st.Component(plan.APIServer(member))
 	if on {
-		return server.End(ctx, restartGrace)
+		return server.End(ctx, restartGrace[server.Tier])
 	}
 	if server.State() != process.Dead {
 		return nil
