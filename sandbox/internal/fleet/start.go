@@ -94,7 +94,7 @@ func (s *starter) start(ctx context.Context, c plan.Component) error {
 		s.mu.Unlock()
 	}
 	var taken *ports.TakenError
-	if err := ports.Check(c.Ports); errors.As(err, &taken) {
+	if err := ports.Check(ctx, c.Ports); errors.As(err, &taken) {
 		return fmt.Errorf("port %d of %s was taken by another program: end that program, or let `sandbox down` and `sandbox up` choose other ports (%w)", taken.Port, c.Name, err)
 	}
 	begin := time.Now()

@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,7 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,7 +55,7 @@ func Choose(names []string, base int) (*Held, error) {
 func (h *Held) Release(ports []int) {
 	for _, port := range ports {
 		if l, ok := h.listeners[port]; ok {
-			closeForGood(l)
+			l.Close()
 			delete(h.listeners, port)
 		}
 	}
@@ -98,25 +99,32 @@ func (h *Held) search(name string, top int) error {
 	return fmt.Errorf("no free port for %s between %d and %d", name, lowest, top)
 }
 
-// Check tells whether the ports can be listened on now.
-func Check(ports []int) error {
+// settle is how long a port may take to become free after its release. A
+// process that is being started meanwhile has a copy of every descriptor, our
+// listener among them, until it has executed its program.
+const settle = time.Second
+
+// Check tells whether the ports can be listened on.
+func Check(ctx context.Context, ports []int) error {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for _, port := range ports {
-		l, err := listen(port)
-		if err != nil {
-			return &TakenError{Port: port, cause: err}
+		for {
+			l, err := listen(port)
+			if err == nil {
+				l.Close()
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return &TakenError{Port: port, cause: err}
+			case <-tick.C:
+			}
 		}
-		closeForGood(l)
 	}
 	return nil
-}
-
-// closeForGood closes a listener so that its port is free on return. A process
-// that is being started meanwhile has a copy of every descriptor until it
-// executes its program, and would keep the port for so long.
-func closeForGood(l net.Listener) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	l.Close()
 }
 
 // TakenError says that a port can't be listened on.

@@ -30,11 +30,11 @@ func TestChooseFree(t *testing.T) {
 
 	port := []int{held.Numbers["name7"]}
 	var taken *TakenError
-	if err := Check(port); !errors.As(err, &taken) || taken.Port != port[0] || !errors.Is(err, unix.EADDRINUSE) {
+	if err := Check(t.Context(), port); !errors.As(err, &taken) || taken.Port != port[0] || !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("checking a held port: %v, want it taken", err)
 	}
 	held.Release(port)
-	if err := Check(port); err != nil {
+	if err := Check(t.Context(), port); err != nil {
 		t.Errorf("checking a released port: %v", err)
 	}
 }
@@ -56,7 +56,7 @@ func TestChooseFromBase(t *testing.T) {
 	if _, err := Choose([]string{"a", "b"}, 65535); err == nil || !strings.Contains(err.Error(), "port 65536 (for b) is not a port") {
 		t.Errorf("error = %v", err)
 	}
-	if err := Check([]int{65535}); err != nil {
+	if err := Check(t.Context(), []int{65535}); err != nil {
 		t.Errorf("a failed choice kept a port: %v", err)
 	}
 }
