@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -118,7 +119,8 @@ func markUsageErrors(cmd *cobra.Command) {
 	}
 }
 
-// setUpLog lets the libraries log to out.
+// setUpLog lets the libraries log to out, or not at all: what they call an error
+// is often one that we handle, and what we can't is our own to tell.
 func setUpLog(verbosity int, out io.Writer) error {
 	if verbosity < 0 || verbosity > maxVerbosity {
 		return console.WithHint(console.Usage("-v %d is not between 0 and %d", verbosity, maxVerbosity),
@@ -128,6 +130,11 @@ func setUpLog(verbosity int, out io.Writer) error {
 	klog.InitFlags(flags)
 	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {
 		return fmt.Errorf("setting the verbosity: %w", err)
+	}
+	if verbosity == 0 {
+		klog.SetLogger(logr.Discard())
+		log.SetLogger(logr.Discard())
+		return nil
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(out), textlogger.Verbosity(verbosity)))
 	klog.SetLogger(logger)

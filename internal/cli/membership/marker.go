@@ -41,12 +41,16 @@ func ReadMarker(ctx context.Context, member client.Client) (*Marker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the marker %s/%s: %w", Namespace, MarkerName, err)
 	}
+	return markerOf(obj), nil
+}
+
+func markerOf(obj *corev1.ConfigMap) *Marker {
 	return &Marker{
 		HubID:            obj.Data[keyHubID],
 		HubURL:           obj.Data[keyHubURL],
 		Cluster:          obj.Data[keyCluster],
 		CreatedNamespace: obj.Data[keyCreatedNamespace] == "true",
-	}, nil
+	}
 }
 
 // Object returns the ConfigMap that holds m.
