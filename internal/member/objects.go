@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,7 +38,7 @@ type objects struct {
 // newObjects returns a view that is empty and not running yet.
 func newObjects(config *rest.Config, opts cache.Options, m *Member) (*objects, error) {
 	opts.DefaultLabelSelector = labels.SelectorFromSet(labels.Set{workv1alpha1.ManagedLabel: workv1alpha1.ManagedValue})
-	opts.DefaultTransform = cache.TransformStripManagedFields()
+	opts.DefaultTransform = keepOwnMark
 	opts.ByObject = map[client.Object]cache.ByObject{&corev1.Namespace{}: {Label: labels.Everything()}}
 	c, err := cache.New(config, opts)
 	if err != nil {
@@ -46,8 +47,31 @@ func newObjects(config *rest.Config, opts cache.Options, m *Member) (*objects, e
 	return &objects{cache: c, member: m, watched: map[schema.GroupVersionKind]bool{}}, nil
 }
 
-// run keeps the view until the context ends.
+// keepOwnMark drops the bulk of managedFields, and keeps that we are among the
+// managers: the mark of ours that an edit of labels and annotations leaves.
+func keepOwnMark(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	var mark []metav1.ManagedFieldsEntry
+	for _, e := range u.GetManagedFields() {
+		if e.Manager == workv1alpha1.ExecutionFieldManager {
+			mark = []metav1.ManagedFieldsEntry{{Manager: e.Manager}}
+		}
+	}
+	u.SetManagedFields(mark)
+	return u, nil
+}
+
+// run keeps the view until the context ends. Namespaces are watched from the
+// start: their coming is what waits in every controller.
 func (o *objects) run(ctx context.Context) {
+	go func() {
+		if err := o.watch(ctx, NamespaceKind); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot watch Namespaces of a member")
+		}
+	}()
 	if err := o.cache.Start(ctx); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Cache of a member ended")
 	}

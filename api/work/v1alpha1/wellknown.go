@@ -33,6 +33,9 @@ const (
 
 	// ManagedLabel marks, with ManagedValue, objects that the system keeps.
 	ManagedLabel = "karmada.io/managed"
+	// ExecutionFieldManager is the field manager of objects that a Work put into a
+	// member. It marks them even when all labels and annotations are edited away.
+	ExecutionFieldManager = "namesake-execution"
 	// SystemLabel marks, with ManagedValue, objects of the system itself.
 	SystemLabel = "karmada.io/system"
 	// ManagedValue is the value of both.

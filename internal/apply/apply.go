@@ -1,0 +1,133 @@
+// Package apply is the only place that writes to API servers, on the hub and in
+// members. Callers decide what to write and compare first: a write that changes
+// nothing is not made.
+//
+//   - Objects that the hub owns alone: Create, Update under their
+//     resourceVersion, Delete under their UID.
+//   - Objects that others write too: Patch, with just the fields that are ours,
+//     and Status by server-side apply.
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Writer writes on behalf of one owner.
+type Writer struct {
+	client client.Client
+	owner  string
+}
+
+// NewWriter returns a Writer that uses a client. The owner is the field manager
+// and the label of the metric.
+func NewWriter(c client.Client, owner string) Writer { return Writer{client: c, owner: owner} }
+
+// Create makes an object, which then has what the server gave it.
+func (w Writer) Create(ctx context.Context, obj client.Object) error {
+	return w.done("create", obj, w.client.Create(ctx, obj, client.FieldOwner(w.owner)))
+}
+
+// Update writes an object whole. It fails with a conflict when the object has
+// changed since its resourceVersion.
+func (w Writer) Update(ctx context.Context, obj client.Object) error {
+	return w.done("update", obj, w.client.Update(ctx, obj, client.FieldOwner(w.owner)))
+}
+
+// Delete removes an object, and no other one of its name that has come since. It
+// is content when there is none.
+func (w Writer) Delete(ctx context.Context, obj client.Object) error {
+	var opts []client.DeleteOption
+	if uid := obj.GetUID(); uid != "" {
+		opts = append(opts, client.Preconditions{UID: &uid})
+	}
+	err := w.client.Delete(ctx, obj, opts...)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = nil
+	}
+	return w.done("delete", obj, err)
+}
+
+// DeleteAll removes every object of obj's kind in a namespace.
+func (w Writer) DeleteAll(ctx context.Context, obj client.Object, namespace string) error {
+	return w.done("deletecollection", obj, client.IgnoreNotFound(w.client.DeleteAllOf(ctx, obj, client.InNamespace(namespace))))
+}
+
+// Patch merges fields into an object, as a JSON merge patch. Where the object
+// has a resourceVersion, it fails with a conflict if the object has changed since.
+func (w Writer) Patch(ctx context.Context, obj client.Object, fields map[string]any) error {
+	patch, err := w.mergePatch(obj, fields)
+	if err != nil {
+		return err
+	}
+	return w.done("patch", obj, w.client.Patch(ctx, obj, patch, client.FieldOwner(w.owner)))
+}
+
+// Status applies the fields of obj's status that are ours. obj holds apiVersion,
+// kind, name and namespace, and of the status just these fields.
+func (w Writer) Status(ctx context.Context, obj *unstructured.Unstructured) error {
+	config := client.ApplyConfigurationFromUnstructured(obj)
+	return w.done("status", obj, w.client.Status().Apply(ctx, config, client.FieldOwner(w.owner), client.ForceOwnership))
+}
+
+// StatusPatch merges fields into the status of an object that the hub owns alone.
+func (w Writer) StatusPatch(ctx context.Context, obj client.Object, status map[string]any) error {
+	patch, err := w.mergePatch(obj, map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	return w.done("status", obj, w.client.Status().Patch(ctx, obj, patch, client.FieldOwner(w.owner)))
+}
+
+// AddFinalizer adds one finalizer, unless the object has it or is being deleted.
+func (w Writer) AddFinalizer(ctx context.Context, obj client.Object, finalizer string) error {
+	if slices.Contains(obj.GetFinalizers(), finalizer) || obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return w.Patch(ctx, obj, map[string]any{"metadata": map[string]any{
+		"finalizers": append(slices.Clone(obj.GetFinalizers()), finalizer),
+	}})
+}
+
+// RemoveFinalizer takes one finalizer off. It is content when the object is gone.
+func (w Writer) RemoveFinalizer(ctx context.Context, obj client.Object, finalizer string) error {
+	if !slices.Contains(obj.GetFinalizers(), finalizer) {
+		return nil
+	}
+	left := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
+	err := w.Patch(ctx, obj, map[string]any{"metadata": map[string]any{"finalizers": left}})
+	return client.IgnoreNotFound(err)
+}
+
+// mergePatch returns the patch, with the object's resourceVersion as precondition.
+func (w Writer) mergePatch(obj client.Object, fields map[string]any) (client.Patch, error) {
+	if version := obj.GetResourceVersion(); version != "" {
+		metadata, _ := fields["metadata"].(map[string]any)
+		if metadata == nil {
+			metadata = map[string]any{}
+			fields["metadata"] = metadata
+		}
+		metadata["resourceVersion"] = version
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	return client.RawPatch(types.MergePatchType, data), nil
+}
+
+// done counts a write and says which one failed.
+func (w Writer) done(verb string, obj client.Object, err error) error {
+	count(w.owner, verb, obj, err)
+	if err != nil {
+		return fmt.Errorf("%s of %T %s: %w", verb, obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// memorySpan bounds how long a cache that never shows a write is waited for: the
+// object may have been changed and removed by others in between.
+const memorySpan = 5 * time.Second
+
+// Memory remembers a controller's own writes of one kind, so that a cache that
+// has not seen them yet does not make it write the same again.
+type Memory struct {
+	mu     sync.Mutex
+	writes map[types.NamespacedName]write
+}
+
+// write is the last write of one object.
+type write struct {
+	version string
+	deleted types.UID
+	at      time.Time
+}
+
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory { return &Memory{writes: map[types.NamespacedName]write{}} }
+
+// Wrote remembers an object as the server returned it for a write.
+func (m *Memory) Wrote(obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes[client.ObjectKeyFromObject(obj)] = write{version: obj.GetResourceVersion(), at: time.Now()}
+}
+
+// Deleted remembers that an object was deleted.
+func (m *Memory) Deleted(obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes[client.ObjectKeyFromObject(obj)] = write{deleted: obj.GetUID(), at: time.Now()}
+}
+
+// Behind returns how long to wait at most for the cache to show the last write
+// of an object; its event will come sooner. Zero: the cache is up to date. cached
+// is nil when the cache has no such object.
+func (m *Memory) Behind(key types.NamespacedName, cached client.Object) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w, found := m.writes[key]
+	if !found {
+		return 0
+	}
+	left := memorySpan - time.Since(w.at)
+	if left <= 0 || w.shownBy(cached) {
+		delete(m.writes, key)
+		return 0
+	}
+	return left
+}
+
+// shownBy says that a cached object is as new as the write.
+func (w write) shownBy(cached client.Object) bool {
+	if w.deleted != "" {
+		return cached == nil || cached.GetUID() != w.deleted || cached.GetDeletionTimestamp() != nil
+	}
+	if cached == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), w.version)
+	return err != nil || order >= 0
+}

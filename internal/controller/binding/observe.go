@@ -1,0 +1,124 @@
+package binding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	workv1alpha2 "github.com/namesake-io/namesake/api/work/v1alpha2"
+	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/snapshot"
+)
+
+// ClusterIndex finds bindings by the clusters that they name.
+const ClusterIndex = "targetCluster"
+
+// state is all that a plan is made of.
+type state struct {
+	binding *workv1alpha2.ResourceBinding
+	// id of the bound resource, from the binding.
+	id manifest.Identity
+	// resource as it is on the hub, nil when there is none or it is going.
+	resource *unstructured.Unstructured
+	// joined are the clusters that can hold something.
+	joined map[string]bool
+	// works hold the resource now, under whatever name. Not to be changed.
+	works []*workv1alpha1.Work
+}
+
+// observe reads everything.
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *state, found bool, err error) {
+	st := &state{binding: &workv1alpha2.ResourceBinding{}, joined: map[string]bool{}}
+	switch err := c.reader.Get(ctx, key, st.binding); {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("reading binding %s: %w", key, err)
+	}
+	ref := st.binding.Spec.Resource
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	st.id = manifest.Identity{Group: gvk.Group, Kind: ref.Kind, Namespace: key.Namespace, Name: ref.Name}
+	if st.resource, err = c.observeResource(ctx, gvk, types.NamespacedName{Namespace: key.Namespace, Name: ref.Name}); err != nil {
+		return nil, false, err
+	}
+
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := c.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false, fmt.Errorf("listing clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		st.joined[clusters.Items[i].Name] = clusters.Items[i].DeletionTimestamp == nil
+	}
+	works := &workv1alpha1.WorkList{}
+	if err := c.reader.List(ctx, works, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{snapshot.ManifestIndex: st.id.String()}); err != nil {
+		return nil, false, fmt.Errorf("listing Works of binding %s: %w", key, err)
+	}
+	for i := range works.Items {
+		if !manifest.IsCollected(&works.Items[i]) {
+			st.works = append(st.works, &works.Items[i])
+		}
+	}
+	return st, true, nil
+}
+
+// observeResource reads the bound resource.
+func (c *Controller) observeResource(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	if err := c.watch(gvk); err != nil {
+		return nil, err
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	switch err := c.reader.Get(ctx, key, obj); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s: %w", gvk.Kind, key, err)
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	return obj, nil
+}
+
+// behind returns how long to wait at most for the hub's cache to show our last
+// writes of the binding's Works. Zero: it shows them.
+func (c *Controller) behind(st *state) time.Duration {
+	cached := map[types.NamespacedName]client.Object{}
+	for name := range st.joined {
+		cached[types.NamespacedName{
+			Namespace: clusterv1alpha1.ExecutionNamespace(name), Name: manifest.WorkName(st.id),
+		}] = nil
+	}
+	for _, work := range st.works {
+		cached[client.ObjectKeyFromObject(work)] = work
+	}
+	var longest time.Duration
+	for key, work := range cached {
+		longest = max(longest, c.wrote.Behind(key, work))
+	}
+	return longest
+}
+
+// Index adds the index of bindings by cluster.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, ClusterIndex, func(obj client.Object) []string {
+		rb, ok := obj.(*workv1alpha2.ResourceBinding)
+		if !ok {
+			return nil
+		}
+		return targets(rb)
+	})
+	if err != nil {
+		return fmt.Errorf("indexing bindings by cluster: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package binding
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	workv1alpha2 "github.com/namesake-io/namesake/api/work/v1alpha2"
+	"github.com/namesake-io/namesake/internal/manifest"
+)
+
+// changes make the members' Works what the binding says.
+type changes struct {
+	Create, Update, Delete []*workv1alpha1.Work
+	// Release says that the binding is going and has no Works left.
+	Release bool
+}
+
+// targets are the clusters that any claimant names, sorted.
+func targets(rb *workv1alpha2.ResourceBinding) []string {
+	var out []string
+	for _, t := range rb.Spec.Clusters {
+		out = append(out, t.Name)
+	}
+	for _, claim := range rb.Spec.RequiredBy {
+		for _, t := range claim.Clusters {
+			out = append(out, t.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// plan decides: one Work in each target that has joined, none elsewhere.
+func plan(st *state) (changes, error) {
+	var out changes
+	byNamespace := map[string][]*workv1alpha1.Work{}
+	for _, work := range slices.SortedFunc(slices.Values(st.works), compareWorks) {
+		byNamespace[work.Namespace] = append(byNamespace[work.Namespace], work)
+	}
+
+	if st.binding.DeletionTimestamp == nil && st.resource != nil {
+		want, err := newManifest(st)
+		if err != nil {
+			return out, err
+		}
+		for _, cluster := range targets(st.binding) {
+			namespace := clusterv1alpha1.ExecutionNamespace(cluster)
+			if !st.joined[cluster] {
+				continue
+			}
+			have := byNamespace[namespace]
+			if len(have) == 0 {
+				out.Create = append(out.Create, newWork(st, namespace, want))
+				continue
+			}
+			byNamespace[namespace] = have[1:]
+			if updated, differs := bring(have[0], st, want); differs {
+				out.Update = append(out.Update, updated)
+			}
+		}
+	}
+	for _, spare := range byNamespace {
+		for _, work := range spare {
+			if work.DeletionTimestamp == nil {
+				out.Delete = append(out.Delete, work)
+			}
+		}
+	}
+	slices.SortFunc(out.Delete, compareWorks)
+	out.Release = st.binding.DeletionTimestamp != nil && len(st.works) == 0
+	return out, nil
+}
+
+// newWork returns the Work that puts the resource into a member.
+func newWork(st *state, namespace string, want *unstructured.Unstructured) *workv1alpha1.Work {
+	return &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: manifest.WorkName(st.id), Labels: workLabels(st.binding),
+			// From the start: what a Work puts into a member must not outlive it.
+			Finalizers: []string{workv1alpha1.ExecutionFinalizer},
+		},
+		Spec: workv1alpha1.WorkSpec{Workload: workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{encoded(want)}}},
+	}
+}
+
+// bring returns an existing Work with the wanted content, and whether that
+// differs from what it has.
+func bring(have *workv1alpha1.Work, st *state, want *unstructured.Unstructured) (*workv1alpha1.Work, bool) {
+	if have.DeletionTimestamp != nil {
+		return nil, false // it is made again when it is gone
+	}
+	labels := maps.Clone(have.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, workLabels(st.binding))
+	if maps.Equal(labels, have.Labels) && len(have.Spec.Workload.Manifests) == 1 {
+		if standing, err := manifest.Decode(have.Spec.Workload.Manifests[0]); err == nil &&
+			equality.Semantic.DeepEqual(standing.Object, want.Object) {
+			return nil, false
+		}
+	}
+	out := have.DeepCopy()
+	out.Labels = labels
+	out.Spec.Workload.Manifests = []workv1alpha1.Manifest{encoded(want)}
+	return out, true
+}
+
+// workLabels say which MultiClusterService a Work is for, where the binding does.
+func workLabels(rb *workv1alpha2.ResourceBinding) map[string]string {
+	out := map[string]string{}
+	if id := rb.Labels[networkingv1alpha1.PermanentIDLabel]; id != "" {
+		out[networkingv1alpha1.PermanentIDLabel] = id
+	}
+	if name := rb.Annotations[networkingv1alpha1.NameKey]; name != "" {
+		out[networkingv1alpha1.NameKey] = name
+		out[networkingv1alpha1.NamespaceKey] = rb.Annotations[networkingv1alpha1.NamespaceKey]
+	}
+	return out
+}
+
+// newManifest returns the resource as members shall have it: without what belongs
+// to the hub alone, or to whatever cluster the object stands in.
+func newManifest(st *state) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range st.resource.DeepCopy().Object {
+		if key != "metadata" && key != "status" {
+			obj.Object[key] = value
+		}
+	}
+	obj.SetNamespace(st.resource.GetNamespace())
+	obj.SetName(st.resource.GetName())
+	obj.SetLabels(withoutKeys(st.resource.GetLabels()))
+
+	annotations := withoutKeys(st.resource.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	annotations[workv1alpha1.TemplateUIDAnnotation] = string(st.resource.GetUID())
+	annotations[workv1alpha1.TemplateGenerationAnnotation] = fmt.Sprint(st.resource.GetGeneration())
+	if policy := st.binding.Spec.ConflictResolution; policy != "" {
+		annotations[workv1alpha1.ConflictResolutionAnnotation] = strings.ToLower(string(policy))
+	}
+	obj.SetAnnotations(annotations)
+
+	if st.id.Group == "" && st.id.Kind == "Service" {
+		if err := stripService(obj); err != nil {
+			return nil, err
+		}
+	}
+	// The same numbers and empties as a manifest that was stored and read again.
+	m, err := manifest.Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Decode(m)
+}
+
+// stripService takes off what each cluster assigns to a Service itself.
+func stripService(obj *unstructured.Unstructured) error {
+	spec, found, err := unstructured.NestedMap(obj.Object, "spec")
+	if err != nil || !found {
+		return err
+	}
+	headless := spec["clusterIP"] == corev1.ClusterIPNone
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies"} {
+		delete(spec, field)
+	}
+	if headless {
+		spec["clusterIP"] = corev1.ClusterIPNone
+	}
+	// A hub's single stack says nothing about members; a wish for two does.
+	if spec["ipFamilyPolicy"] == string(corev1.IPFamilyPolicySingleStack) {
+		delete(spec, "ipFamilyPolicy")
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, item := range ports {
+		if port, ok := item.(map[string]any); ok {
+			delete(port, "nodePort")
+		}
+	}
+	obj.Object["spec"] = spec
+	return nil
+}
+
+// withoutKeys returns a copy of a map without some keys, never nil.
+func withoutKeys(in map[string]string, keys ...string) map[string]string {
+	out := map[string]string{}
+	for key, value := range in {
+		if !slices.Contains(keys, key) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// encoded is a manifest of an object that has been one before.
+func encoded(obj *unstructured.Unstructured) workv1alpha1.Manifest {
+	m, _ := manifest.Encode(obj) // it came out of manifest.Decode
+	return m
+}
+
+// compareWorks orders Works.
+func compareWorks(a, b *workv1alpha1.Work) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

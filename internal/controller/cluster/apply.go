@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/member"
+)
+
+const (
+	// leaveInterval is how often it is looked whether a leaving member is clean.
+	leaveInterval = 100 * time.Millisecond
+	// leaveSilent is how often a leaving member that does not answer is looked at.
+	leaveSilent = 2 * time.Second
+)
+
+// prepare adds the finalizer and makes the execution namespace.
+func (c *Controller) prepare(ctx context.Context, st *state) error {
+	if err := c.writer.AddFinalizer(ctx, st.cluster, clusterv1alpha1.Finalizer); err != nil {
+		return err
+	}
+	if st.namespace != nil && st.namespace.DeletionTimestamp == nil {
+		return nil
+	}
+	if st.namespace != nil {
+		return fmt.Errorf("execution namespace %s of an earlier cluster is still being deleted", st.namespace.Name)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:   clusterv1alpha1.ExecutionNamespace(st.cluster.Name),
+		Labels: map[string]string{workv1alpha1.ManagedLabel: workv1alpha1.ManagedValue},
+	}}
+	if err := c.writer.Create(ctx, namespace); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
+}
+
+// connect makes the member be connected as its Cluster and Secret say.
+func (c *Controller) connect(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, secretErr error) error {
+	if cluster.Spec.SyncMode != clusterv1alpha1.Push {
+		return nil
+	}
+	if secretErr != nil {
+		return secretErr
+	}
+	if cluster.Spec.APIEndpoint == "" {
+		return errors.New("spec.apiEndpoint is empty: it must be the URL of the member's API server")
+	}
+	spec := cluster.Spec.DeepCopy()
+	return c.members.Ensure(c.life(), member.Config{
+		ID:       member.ID{Name: nameOf(cluster.Name), UID: cluster.UID},
+		Endpoint: spec.APIEndpoint,
+		CABundle: secret.Data[clusterv1alpha1.SecretCABundleKey],
+		Token:    string(secret.Data[clusterv1alpha1.SecretTokenKey]),
+		Reload: func(ctx context.Context) (string, error) {
+			fresh := &corev1.Secret{}
+			if err := c.secrets.Get(ctx, objectKey(spec.SecretRef), fresh); err != nil {
+				return "", fmt.Errorf("reading the token of cluster %s anew: %w", cluster.Name, err)
+			}
+			return string(fresh.Data[clusterv1alpha1.SecretTokenKey]), nil
+		},
+		InsecureSkipTLSVerification: spec.InsecureSkipTLSVerification,
+		ProxyURL:                    spec.ProxyURL,
+		ProxyHeader:                 spec.ProxyHeader,
+	})
+}
+
+// apply writes what has changed, and tells it.
+func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
+	status := map[string]any{}
+	if !equality.Semantic.DeepEqual(st.cluster.Status.Conditions, p.Conditions) {
+		status["conditions"] = p.Conditions
+	}
+	if p.Served != nil {
+		if st.cluster.Status.KubernetesVersion != p.Served.version {
+			status["kubernetesVersion"] = p.Served.version
+		}
+		if !equality.Semantic.DeepEqual(st.cluster.Status.APIEnablements, p.Served.groups) {
+			status["apiEnablements"] = p.Served.groups
+		}
+	}
+	was := meta.FindStatusCondition(st.cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+	written := st.cluster.DeepCopy()
+	if !sameTaints(st.cluster.Spec.Taints, p.Taints) {
+		if err := c.writer.Patch(ctx, written, map[string]any{"spec": map[string]any{"taints": p.Taints}}); err != nil {
+			return err
+		}
+		c.wrote.Wrote(written)
+	}
+	if len(status) == 0 {
+		return nil
+	}
+	if err := c.writer.StatusPatch(ctx, written, status); err != nil {
+		return err
+	}
+	c.wrote.Wrote(written)
+	tell(c.recorder, st.cluster, was, meta.FindStatusCondition(p.Conditions, clusterv1alpha1.ConditionReady))
+	return nil
+}
+
+// sameTaints compares taints by what they do, not by when they came.
+func sameTaints(a, b []corev1.Taint) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].MatchTaint(&b[i]) || a[i].Value != b[i].Value {
+			return false
+		}
+	}
+	return true
+}
+
+// leave lets a member go, in an order that leaves nothing of ours behind: first
+// what Works put there and what was dispatched, then the execution namespace, the
+// connection and the finalizer. The other controllers take part: to them, a
+// leaving cluster is none.
+func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error) {
+	push := st.cluster.Spec.SyncMode == clusterv1alpha1.Push
+	force := st.cluster.Annotations[clusterv1alpha1.ForceUnjoinAnnotation] == "true"
+	connectErr := c.connect(st.cluster, st.secret, st.secretErr)
+	m, connected := c.members.Get(nameOf(st.cluster.Name))
+	answers := connected && m.Reachable() && connectErr == nil
+
+	if err := c.removeWorks(ctx, st, push && force && !answers); err != nil {
+		return 0, err
+	}
+	switch {
+	case len(st.works) > 0 && (answers || !push || force):
+		return leaveInterval, nil
+	case answers && (!m.Slices().Synced() || len(m.Slices().DispatchedServices()) > 0):
+		return leaveInterval, nil
+	case push && !answers && !force:
+		return leaveSilent, c.tellStuck(ctx, st, connectErr)
+	}
+	if st.namespace != nil && st.namespace.DeletionTimestamp == nil {
+		if err := c.writer.Delete(ctx, st.namespace); err != nil {
+			return 0, err
+		}
+	}
+	c.members.Leave(nameOf(st.cluster.Name))
+	c.served.forget(st.cluster.Name)
+	tellLeft(c.recorder, st.cluster, push && !answers)
+	return 0, c.writer.RemoveFinalizer(ctx, st.cluster, clusterv1alpha1.Finalizer)
+}
+
+// removeWorks deletes the Works of a leaving member. Abandoned: without waiting
+// for anybody to take their objects out of the member.
+func (c *Controller) removeWorks(ctx context.Context, st *state, abandon bool) error {
+	standing := false
+	for _, work := range st.works {
+		standing = standing || work.DeletionTimestamp == nil
+	}
+	if standing {
+		if err := c.writer.DeleteAll(ctx, &workv1alpha1.Work{}, clusterv1alpha1.ExecutionNamespace(st.cluster.Name)); err != nil {
+			return err
+		}
+	}
+	if !abandon {
+		return nil
+	}
+	var errs []error
+	for _, work := range st.works {
+		// Whatever changed since does not matter: the member is given up.
+		bare := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+		err := c.writer.Patch(ctx, bare, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// tellStuck says in the condition why a member that leaves does not go.
+func (c *Controller) tellStuck(ctx context.Context, st *state, connectErr error) error {
+	p := plan(st, connectErr, c.opts)
+	return c.apply(ctx, st, p)
+}

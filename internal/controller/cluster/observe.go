@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clientdiscovery "k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/discovery"
+	"github.com/namesake-io/namesake/internal/member"
+)
+
+// SecretIndex finds clusters by the Secret that holds their credential.
+const SecretIndex = "secretRef"
+
+// state is all that a plan is made of.
+type state struct {
+	cluster *clusterv1alpha1.Cluster
+	// namespace is the execution namespace, nil when there is none.
+	namespace *corev1.Namespace
+	// secret with the credential, nil when there is none. secretErr: why not.
+	secret    *corev1.Secret
+	secretErr error
+	// health of the connection. known is false when there is no connection.
+	health member.Health
+	known  bool
+	// served is what the member serves, nil when it has not been asked.
+	served *enablements
+	// works of the execution namespace. Only when leaving. Not to be changed.
+	works []*workv1alpha1.Work
+	now   time.Time
+}
+
+// observe reads everything.
+func (c *Controller) observe(ctx context.Context, name string) (_ *state, found bool, err error) {
+	st := &state{cluster: &clusterv1alpha1.Cluster{}, now: time.Now()}
+	switch err := c.reader.Get(ctx, types.NamespacedName{Name: name}, st.cluster); {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	namespace := &corev1.Namespace{}
+	switch err := c.reader.Get(ctx, types.NamespacedName{Name: clusterv1alpha1.ExecutionNamespace(name)}, namespace); {
+	case err == nil:
+		st.namespace = namespace
+	case !apierrors.IsNotFound(err):
+		return nil, false, fmt.Errorf("reading the execution namespace of cluster %s: %w", name, err)
+	}
+	if st.cluster.DeletionTimestamp != nil {
+		works := &workv1alpha1.WorkList{}
+		if err := c.reader.List(ctx, works, client.UnsafeDisableDeepCopy,
+			client.InNamespace(clusterv1alpha1.ExecutionNamespace(name))); err != nil {
+			return nil, false, fmt.Errorf("listing Works of cluster %s: %w", name, err)
+		}
+		for i := range works.Items {
+			st.works = append(st.works, &works.Items[i])
+		}
+	}
+	if st.cluster.Spec.SyncMode == clusterv1alpha1.Push {
+		st.secret, st.secretErr = c.readSecret(ctx, st.cluster)
+		st.health, st.known = c.members.Health(nameOf(name))
+		if m, connected := c.members.Get(nameOf(name)); connected && st.health.Ready {
+			st.served = c.served.of(m, st.now)
+		}
+	}
+	return st, true, nil
+}
+
+// errNoSecret says that a Cluster names no Secret.
+var errNoSecret = errors.New("spec.secretRef is empty")
+
+// readSecret reads the credential of a cluster: from the cache where that holds
+// it, which is the namespace that join puts Secrets into.
+func (c *Controller) readSecret(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*corev1.Secret, error) {
+	ref := cluster.Spec.SecretRef
+	if ref == nil {
+		return nil, errNoSecret
+	}
+	reader := c.secrets
+	if ref.Namespace == clusterv1alpha1.SystemNamespace {
+		reader = c.reader
+	}
+	secret := &corev1.Secret{}
+	if err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("reading the Secret of spec.secretRef: %w", err)
+	}
+	if len(secret.Data[clusterv1alpha1.SecretTokenKey]) == 0 {
+		return nil, fmt.Errorf("the Secret %s/%s has no key %q", ref.Namespace, ref.Name, clusterv1alpha1.SecretTokenKey)
+	}
+	return secret, nil
+}
+
+// Index adds the index of clusters by Secret.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &clusterv1alpha1.Cluster{}, SecretIndex, func(obj client.Object) []string {
+		cluster, ok := obj.(*clusterv1alpha1.Cluster)
+		if !ok || cluster.Spec.SecretRef == nil {
+			return nil
+		}
+		return []string{cluster.Spec.SecretRef.Namespace + "/" + cluster.Spec.SecretRef.Name}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing clusters by Secret: %w", err)
+	}
+	return nil
+}
+
+// clusterOf returns the cluster whose execution namespace this is, or "".
+func clusterOf(namespace string) string {
+	name, found := strings.CutPrefix(namespace, clusterv1alpha1.ExecutionNamespacePrefix)
+	if !found {
+		return ""
+	}
+	return name
+}
+
+// nameOf is a Cluster's name as members are keyed.
+func nameOf(name string) discovery.ClusterName { return discovery.ClusterName(name) }
+
+// enablements is what a member serves.
+type enablements struct {
+	version  string
+	groups   []clusterv1alpha1.APIEnablement
+	complete bool
+	message  string
+}
+
+// served remembers what members serve, so that they are asked now and then only.
+type served struct {
+	interval time.Duration
+	mu       sync.Mutex
+	answers  map[string]answer
+}
+
+// answer is what a member said, and when it is to be asked again.
+type answer struct {
+	from  member.ID
+	until time.Time
+	found *enablements
+}
+
+// retryServed is how soon a member is asked again that did not say all.
+const retryServed = 30 * time.Second
+
+// newServed returns a memory that knows nothing.
+func newServed(interval time.Duration) *served {
+	return &served{interval: interval, answers: map[string]answer{}}
+}
+
+// of returns what a member serves, asking it when that is not known or is old.
+func (s *served) of(m *member.Member, now time.Time) *enablements {
+	name := string(m.Name())
+	s.mu.Lock()
+	known := s.answers[name]
+	s.mu.Unlock()
+	if known.from == m.ID() && now.Before(known.until) {
+		return known.found
+	}
+	found, err := ask(m)
+	fresh := answer{from: m.ID(), until: now.Add(s.interval), found: found}
+	if err != nil {
+		fresh.until = now.Add(min(s.interval, retryServed))
+		if known.from == m.ID() {
+			fresh.found = known.found
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[name] = fresh
+	return fresh.found
+}
+
+// forget drops what is known of a member.
+func (s *served) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.answers, name)
+}
+
+// ask asks a member what it serves. Groups that cannot be listed make the answer
+// incomplete, not wrong.
+func ask(m *member.Member) (*enablements, error) {
+	version, err := m.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking member %q for its version: %w", m.Name(), err)
+	}
+	out := &enablements{version: version.GitVersion, complete: true, message: "every group of the API could be listed"}
+	_, lists, err := m.Discovery().ServerGroupsAndResources()
+	if err != nil {
+		if !clientdiscovery.IsGroupDiscoveryFailedError(err) {
+			return nil, fmt.Errorf("asking member %q for its API: %w", m.Name(), err)
+		}
+		out.complete, out.message = false, err.Error()
+	}
+	for _, list := range lists {
+		group := clusterv1alpha1.APIEnablement{GroupVersion: list.GroupVersion}
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			if !strings.Contains(r.Name, "/") {
+				group.Resources = append(group.Resources, clusterv1alpha1.APIResource{Name: r.Name, Kind: r.Kind})
+			}
+		}
+		slices.SortFunc(group.Resources, func(a, b clusterv1alpha1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
+		out.groups = append(out.groups, group)
+	}
+	slices.SortFunc(out.groups, func(a, b clusterv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
+	return out, nil
+}

@@ -1,0 +1,119 @@
+package endpointslicecollect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/apply"
+	"github.com/namesake-io/namesake/internal/discovery"
+	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/snapshot"
+)
+
+// Name of the controller, as users pass it to --controllers.
+const Name = "endpointsliceCollect"
+
+// workers per member.
+const workers = 2
+
+// Controller collects the slices of all members.
+type Controller struct {
+	source snapshot.Source
+	writer apply.Writer
+	wrote  *apply.Memory
+	queues *member.Queues[types.NamespacedName]
+}
+
+// New returns the controller. Its Queues are to be added to the manager, and its
+// Enqueue functions to be called for what it watches.
+func New(source snapshot.Source, hub client.Client) *Controller {
+	c := &Controller{source: source, writer: apply.NewWriter(hub, "namesake-collect"), wrote: apply.NewMemory()}
+	c.queues = member.NewQueues(Name, workers, source.Members, c)
+	source.Members.Subscribe(c.memberChanged)
+	return c
+}
+
+// Queues returns what has to run.
+func (c *Controller) Queues() *member.Queues[types.NamespacedName] { return c.queues }
+
+// memberChanged enqueues the services of an own slice of a member.
+func (c *Controller) memberChanged(e member.Event) {
+	if e.Kind != member.EventSlice {
+		return
+	}
+	for _, slice := range []*discoveryv1.EndpointSlice{e.Old, e.New} {
+		if slice == nil || discovery.Dispatched(slice) {
+			continue
+		}
+		service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+		if c.source.Interest.Has(service) {
+			c.queues.Add(e.Member.Name(), service)
+		}
+	}
+}
+
+// EnqueueService has a service looked at in every member.
+func (c *Controller) EnqueueService(service types.NamespacedName) { c.queues.AddAll(service) }
+
+// EnqueueAll has everything looked at, after the set of clusters has changed.
+func (c *Controller) EnqueueAll() { c.queues.Reseed() }
+
+// EnqueueWork has the service of a collected Work looked at in its member.
+func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
+	name, found := memberOf(work.Namespace)
+	if found && manifest.IsCollected(work) && work.Labels[networkingv1alpha1.NameKey] != "" {
+		c.queues.Add(name, serviceOf(work))
+	}
+}
+
+// Seed implements member.Reconciler: every wanted service, and every service of
+// which something is remembered.
+func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
+	list := &networkingv1alpha1.MultiClusterServiceList{}
+	if err := c.source.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing MultiClusterServices: %w", err)
+	}
+	for i := range list.Items {
+		add(client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	works := &workv1alpha1.WorkList{}
+	if err := c.source.Reader.List(ctx, works, client.UnsafeDisableDeepCopy,
+		client.InNamespace(clusterv1alpha1.ExecutionNamespace(string(m.Name())))); err != nil {
+		return fmt.Errorf("listing Works: %w", err)
+	}
+	for i := range works.Items {
+		if manifest.IsCollected(&works.Items[i]) {
+			add(serviceOf(&works.Items[i]))
+		}
+	}
+	return nil
+}
+
+// Reconcile implements member.Reconciler: one service of one provider.
+func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service types.NamespacedName) (time.Duration, error) {
+	if !m.Slices().Synced() {
+		// What is not known is not gone. It is looked at once it is known.
+		return 0, nil
+	}
+	st, err := c.observe(ctx, m, service)
+	if err != nil {
+		return 0, err
+	}
+	if wait := c.behind(st); wait > 0 {
+		return wait, nil
+	}
+	p, err := plan(st)
+	if err != nil {
+		return 0, fmt.Errorf("planning collected slices of %s: %w", service, err)
+	}
+	return c.apply(ctx, p)
+}

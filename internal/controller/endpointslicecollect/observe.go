@@ -1,0 +1,131 @@
+package endpointslicecollect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/discovery"
+	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/snapshot"
+)
+
+// state is all that a plan is made of.
+type state struct {
+	// provider and service, from the key.
+	provider discovery.ClusterName
+	service  types.NamespacedName
+	// wish is the MultiClusterService, when it wants slices of this provider.
+	wish *networkingv1alpha1.MultiClusterService
+	// hold is true when it cannot be told what is wanted.
+	hold bool
+	// slices of the provider, from its store. Only when wanted.
+	slices []*discoveryv1.EndpointSlice
+	// works hold slices of the service now, or hold one of slices, under
+	// whatever name and label. From the hub's cache, not to be changed.
+	works []*workv1alpha1.Work
+}
+
+// observe reads everything.
+func (c *Controller) observe(ctx context.Context, m *member.Member, service types.NamespacedName) (*state, error) {
+	st := &state{provider: m.Name(), service: service}
+	mcs, err := c.source.Wish(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+	if mcs != nil && mcs.DeletionTimestamp == nil {
+		clusters, err := c.source.Clusters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		selection, err := discovery.Select(&mcs.Spec, clusters)
+		if err != nil {
+			st.hold = true
+			return st, nil //nolint:nilerr // told by the dispatcher, as a condition
+		}
+		if _, selected := slices.BinarySearch(selection.Providers, m.Name()); selected {
+			st.wish = mcs
+		}
+	}
+	if st.wish != nil {
+		if st.slices, err = m.Slices().Native(ctx, service); err != nil {
+			return nil, err
+		}
+	} else {
+		m.Slices().Forget(service)
+	}
+	st.works, err = c.observeWorks(ctx, st)
+	return st, err
+}
+
+// observeWorks reads the Works of the service, and those that already hold one
+// of its slices under another label or name.
+func (c *Controller) observeWorks(ctx context.Context, st *state) ([]*workv1alpha1.Work, error) {
+	fields := []client.MatchingFields{{snapshot.CollectedServiceIndex: st.service.String()}}
+	for _, slice := range st.slices {
+		fields = append(fields, client.MatchingFields{snapshot.ManifestIndex: identityOf(slice).String()})
+	}
+	var found []*workv1alpha1.Work
+	seen := map[types.UID]bool{}
+	for _, f := range fields {
+		list := &workv1alpha1.WorkList{}
+		if err := c.source.Reader.List(ctx, list, f, client.UnsafeDisableDeepCopy,
+			client.InNamespace(clusterv1alpha1.ExecutionNamespace(string(st.provider)))); err != nil {
+			return nil, fmt.Errorf("listing collected slices of %s: %w", st.service, err)
+		}
+		for i := range list.Items {
+			work := &list.Items[i]
+			if manifest.IsCollected(work) && !seen[work.UID] {
+				seen[work.UID] = true
+				found = append(found, work)
+			}
+		}
+	}
+	return found, nil
+}
+
+// behind returns how long to wait at most for the hub's cache to show our last
+// writes of these Works. Zero: it shows them.
+func (c *Controller) behind(st *state) time.Duration {
+	cached := map[types.NamespacedName]client.Object{}
+	for _, work := range st.works {
+		cached[client.ObjectKeyFromObject(work)] = work
+	}
+	for _, slice := range st.slices {
+		key := types.NamespacedName{
+			Namespace: clusterv1alpha1.ExecutionNamespace(string(st.provider)),
+			Name:      manifest.WorkName(identityOf(slice)),
+		}
+		if _, found := cached[key]; !found {
+			cached[key] = nil
+		}
+	}
+	var longest time.Duration
+	for key, work := range cached {
+		longest = max(longest, c.wrote.Behind(key, work))
+	}
+	return longest
+}
+
+// memberOf returns the member whose execution namespace this is.
+func memberOf(namespace string) (discovery.ClusterName, bool) {
+	name, found := strings.CutPrefix(namespace, clusterv1alpha1.ExecutionNamespacePrefix)
+	return discovery.ClusterName(name), found
+}
+
+// serviceOf returns the service that a collected Work is labelled with.
+func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
+	}
+}

@@ -1,0 +1,117 @@
+package endpointslicedispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/namesake-io/namesake/internal/discovery"
+	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/snapshot"
+)
+
+// planner makes one plan a service and keeps it until something that it was made
+// of has changed. All consumers of a service share it.
+type planner struct {
+	source snapshot.Source
+
+	mu    sync.Mutex
+	plans map[types.NamespacedName]*cachedPlan
+}
+
+// cachedPlan is the plan of one service.
+type cachedPlan struct {
+	mu   sync.Mutex
+	plan *discovery.Plan
+	// until is when time alone makes the plan another one. Zero: never.
+	until time.Time
+	// stale is guarded by the planner's lock, so that invalidating never waits
+	// for a plan that is being made.
+	stale bool
+}
+
+// newPlanner returns a planner without plans.
+func newPlanner(source snapshot.Source) *planner {
+	return &planner{source: source, plans: map[types.NamespacedName]*cachedPlan{}}
+}
+
+// invalidate makes the next plan of a service a new one.
+func (p *planner) invalidate(service types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.plans[service]; c != nil {
+		c.stale = true
+	}
+}
+
+// invalidateAll makes the next plan of every service a new one.
+func (p *planner) invalidateAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.plans {
+		c.stale = true
+	}
+}
+
+// forget drops the plan of a service that nobody wants.
+func (p *planner) forget(service types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.plans, service)
+}
+
+// plan returns the plan of a service as of now.
+func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*discovery.Plan, error) {
+	p.mu.Lock()
+	c := p.plans[service]
+	if c == nil {
+		c = &cachedPlan{stale: true}
+		p.plans[service] = c
+	}
+	p.mu.Unlock()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.mu.Lock()
+	stale := c.stale
+	// Before the snapshot is taken: what changes from here on makes it stale again.
+	c.stale = false
+	p.mu.Unlock()
+	if !stale && c.plan != nil && (c.until.IsZero() || time.Now().Before(c.until)) {
+		return c.plan, nil
+	}
+	s, err := p.source.Service(ctx, service)
+	if err != nil {
+		p.invalidate(service)
+		return nil, err
+	}
+	c.plan, c.until = discovery.NewPlan(s), time.Time{}
+	if c.plan.RecheckAfter > 0 {
+		c.until = s.Now.Add(c.plan.RecheckAfter)
+	}
+	return c.plan, nil
+}
+
+// standing returns what a consumer holds of a planned service.
+func standing(m *member.Member, plan *discovery.Plan) discovery.Standing {
+	return discovery.Standing{
+		Dispatched: m.Slices().Dispatched(plan.Service, names(plan, m.Name())),
+		Native: func(name discovery.SliceName) bool {
+			return m.Slices().IsNative(types.NamespacedName{Namespace: plan.Service.Namespace, Name: string(name)})
+		},
+	}
+}
+
+// names returns the names that slices of the plan have in a consumer, unless one
+// of its own has that name.
+func names(plan *discovery.Plan, consumer discovery.ClusterName) []discovery.SliceName {
+	out := make([]discovery.SliceName, 0, len(plan.Slices))
+	for _, d := range plan.Slices {
+		if d.Provider != consumer {
+			out = append(out, discovery.SliceName(d.Slice.Name))
+		}
+	}
+	return out
+}

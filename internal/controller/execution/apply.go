@@ -1,0 +1,122 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/apply"
+	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/member"
+)
+
+// lookAgain bounds how long something that no event tells can go unseen: that an
+// object which is not ours has gone, or a namespace come.
+const lookAgain = time.Minute
+
+// result is how an attempt ended.
+type result struct {
+	// reason and message of the condition Applied; applied is its status.
+	applied         bool
+	reason, message string
+	// again is when to look again though nothing happens.
+	again time.Duration
+	// err is what is to be tried again.
+	err error
+}
+
+// apply brings every object to what the Work has. readErr is what reading them met.
+func (c *Controller) apply(ctx context.Context, m *member.Member, objects []object, readErr error) result {
+	out := result{applied: true, reason: workv1alpha1.ReasonAppliedSuccessful, message: "the cluster holds every object as the Work has it"}
+	writer := apply.NewWriter(m.Client(), workv1alpha1.ExecutionFieldManager)
+	for _, o := range objects {
+		out.take(c.step(ctx, writer, plan(o)))
+	}
+	switch {
+	case readErr == nil:
+	case errors.Is(readErr, errInvalidManifest):
+		out.take(result{reason: workv1alpha1.ReasonInvalidManifest, message: readErr.Error()})
+	case member.IsMissingKind(readErr):
+		out.take(result{reason: workv1alpha1.ReasonAppliedFailed, message: readErr.Error(), again: lookAgain})
+	default:
+		out.take(result{reason: workv1alpha1.ReasonAppliedFailed, message: readErr.Error(), err: readErr})
+	}
+	return out
+}
+
+// take adds how one object went: the first failure is what is told.
+func (r *result) take(one result) {
+	r.err = errors.Join(r.err, one.err)
+	if one.again > 0 && (r.again == 0 || one.again < r.again) {
+		r.again = one.again
+	}
+	if r.applied && (!one.applied || one.reason == workv1alpha1.ReasonAdopted) {
+		r.applied, r.reason, r.message = one.applied, one.reason, one.message
+	}
+	if r.err != nil {
+		r.again = 0
+	}
+}
+
+// step carries out one step.
+func (c *Controller) step(ctx context.Context, writer apply.Writer, s step) result {
+	var err error
+	switch s.verb {
+	case create:
+		err = writer.Create(ctx, s.obj)
+	case update:
+		err = writer.Update(ctx, s.obj)
+	case adopt:
+		return result{applied: true, reason: workv1alpha1.ReasonAdopted, again: lookAgain,
+			message: "an object of that name, not made by Namesake, stands in the cluster and is used as it is"}
+	case refuse:
+		return result{reason: workv1alpha1.ReasonConflict, message: s.message, again: lookAgain}
+	case await:
+		return result{reason: workv1alpha1.ReasonAppliedFailed, message: s.message, again: time.Second}
+	case none:
+	}
+	switch {
+	case err == nil:
+		return result{applied: true, reason: workv1alpha1.ReasonAppliedSuccessful}
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), s.verb == create && apierrors.IsNotFound(err):
+		return result{reason: workv1alpha1.ReasonNamespaceNotFound, again: lookAgain,
+			message: fmt.Sprintf("namespace %s does not exist in the cluster, or is being deleted: the object follows as soon as it is there", s.obj.GetNamespace())}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
+		// The same again would be refused again.
+		return result{reason: workv1alpha1.ReasonAppliedFailed, message: err.Error(), again: lookAgain}
+	}
+	return result{reason: workv1alpha1.ReasonAppliedFailed, message: err.Error(), err: err}
+}
+
+// cleanUp takes the objects of a Work that is going out of the member, those that
+// are ours, and then lets the Work go.
+func (c *Controller) cleanUp(ctx context.Context, m *member.Member, work *workv1alpha1.Work) error {
+	preserve := work.Spec.PreserveResourcesOnDeletion != nil && *work.Spec.PreserveResourcesOnDeletion
+	writer := apply.NewWriter(m.Client(), workv1alpha1.ExecutionFieldManager)
+	for _, raw := range work.Spec.Workload.Manifests {
+		obj, err := manifest.Decode(raw)
+		if err != nil || preserve || obj.GroupVersionKind() == member.NamespaceKind {
+			// What cannot be read was never applied. Namespaces hold what is not ours.
+			continue
+		}
+		mark(obj, work)
+		have, found, err := m.Object(ctx, obj.GroupVersionKind(), client.ObjectKeyFromObject(obj))
+		switch {
+		case member.IsMissingKind(err):
+			continue
+		case err != nil:
+			return err
+		case found && ours(have, obj) && have.GetDeletionTimestamp() == nil:
+			if err := writer.Delete(ctx, have); err != nil {
+				return err
+			}
+		}
+	}
+	return c.writer.RemoveFinalizer(ctx, work, workv1alpha1.ExecutionFinalizer)
+}

@@ -1,0 +1,142 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	"github.com/namesake-io/namesake/internal/feature"
+)
+
+// Options are what the flags of the controller-manager say.
+type Options struct {
+	Kubeconfig string
+	Context    string
+
+	// Controllers as in --controllers.
+	Controllers []string
+	Features    featuregate.MutableFeatureGate
+	Logs        *logsapi.LoggingConfiguration
+
+	LeaderElect          bool
+	LeaderElectNamespace string
+	LeaseDuration        time.Duration
+	RenewDeadline        time.Duration
+	RetryPeriod          time.Duration
+
+	MetricsBindAddress string
+	ProbeBindAddress   string
+	PprofBindAddress   string
+
+	KubeAPIQPS      float32
+	KubeAPIBurst    int
+	ClusterAPIQPS   float32
+	ClusterAPIBurst int
+
+	ClusterStatusUpdateFrequency time.Duration
+	ClusterFailureThreshold      time.Duration
+	ClusterSuccessThreshold      time.Duration
+	ClusterMonitorGracePeriod    time.Duration
+	ClusterEnablementInterval    time.Duration
+}
+
+// NewOptions returns the defaults.
+func NewOptions() (*Options, error) {
+	gate, err := feature.NewGate()
+	if err != nil {
+		return nil, err
+	}
+	return &Options{
+		Controllers:          []string{"*"},
+		Features:             gate,
+		Logs:                 logs.NewOptions(),
+		LeaderElect:          true,
+		LeaderElectNamespace: clusterv1alpha1.SystemNamespace,
+		LeaseDuration:        15 * time.Second,
+		RenewDeadline:        10 * time.Second,
+		RetryPeriod:          2 * time.Second,
+		MetricsBindAddress:   "127.0.0.1:8080",
+		ProbeBindAddress:     "127.0.0.1:10357",
+		// High enough that the API server's priority and fairness, and not the
+		// client, decides; there to stop a runaway.
+		KubeAPIQPS: 1000, KubeAPIBurst: 2000,
+		ClusterAPIQPS: 1000, ClusterAPIBurst: 2000,
+		ClusterStatusUpdateFrequency: 10 * time.Second,
+		ClusterFailureThreshold:      30 * time.Second,
+		ClusterSuccessThreshold:      30 * time.Second,
+		ClusterMonitorGracePeriod:    40 * time.Second,
+		ClusterEnablementInterval:    5 * time.Minute,
+	}, nil
+}
+
+// AddFlags adds the flags to a set.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig file of the hub. Empty: the pod's own account, or the KUBECONFIG environment variable.")
+	fs.StringVar(&o.Context, "context", o.Context, "Context in the kubeconfig. Empty: its current one.")
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' for all, 'name' for one, '-name' for all but one. Known: "+strings.Join(Names(), ", ")+".")
+	o.Features.AddFlag(fs)
+	logsapi.AddFlags(o.Logs, fs)
+
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Work only while holding the lease, so that of several replicas one works.")
+	fs.StringVar(&o.LeaderElectNamespace, "leader-elect-resource-namespace", o.LeaderElectNamespace, "Namespace of the lease, on the hub.")
+	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration, "How long others wait for a leader that does not renew its lease.")
+	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline, "How long a leader tries to renew its lease before it stops.")
+	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "How often the lease is renewed, or tried for.")
+
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "Address of the metrics endpoint. '0' switches it off; ':8080' serves every interface.")
+	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress, "Address of /healthz and /readyz. '0' switches it off; ':10357' serves every interface.")
+	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Address of the profiling endpoint. Empty: none.")
+
+	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "Requests per second to the hub's API server. Below zero: no bound.")
+	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, "Requests to the hub's API server in a burst.")
+	fs.Float32Var(&o.ClusterAPIQPS, "cluster-api-qps", o.ClusterAPIQPS, "Requests per second to each member's API server. Below zero: no bound.")
+	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests to each member's API server in a burst.")
+
+	fs.DurationVar(&o.ClusterStatusUpdateFrequency, "cluster-status-update-frequency", o.ClusterStatusUpdateFrequency, "How often a healthy member is asked for its health.")
+	fs.DurationVar(&o.ClusterFailureThreshold, "cluster-failure-threshold", o.ClusterFailureThreshold, "How long a member must be silent before it is not Ready. Its endpoints stay all the same, see unreachableProviders.")
+	fs.DurationVar(&o.ClusterSuccessThreshold, "cluster-success-threshold", o.ClusterSuccessThreshold, "How long a member must answer before it is Ready again. It is worked with at once.")
+	fs.DurationVar(&o.ClusterMonitorGracePeriod, "cluster-monitor-grace-period", o.ClusterMonitorGracePeriod, "How long a pull member's lease may be overdue before its state is Unknown.")
+	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval, "How often a member is asked which kinds it serves.")
+}
+
+// Validate says what is wrong with the options, all at once.
+func (o *Options) Validate() error {
+	var errs []error
+	for _, name := range o.Controllers {
+		bare := strings.TrimPrefix(name, "-")
+		if bare != "*" && !slices.Contains(Names(), bare) {
+			errs = append(errs, fmt.Errorf("--controllers: unknown controller %q: known are %s", bare, strings.Join(Names(), ", ")))
+		}
+	}
+	for flag, value := range map[string]time.Duration{
+		"cluster-status-update-frequency": o.ClusterStatusUpdateFrequency,
+		"cluster-api-enablement-interval": o.ClusterEnablementInterval,
+	} {
+		if value < time.Second {
+			errs = append(errs, fmt.Errorf("--%s: %s is too short: at least 1s", flag, value))
+		}
+	}
+	if o.LeaderElect && o.LeaseDuration <= o.RenewDeadline {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration (%s) must be longer than --leader-elect-renew-deadline (%s), so that a leader stops before the next one starts", o.LeaseDuration, o.RenewDeadline))
+	}
+	return errors.Join(errs...)
+}
+
+// enabled says whether a controller is to run.
+func (o *Options) enabled(name string) bool {
+	switch {
+	case slices.Contains(o.Controllers, "-"+name):
+		return false
+	case slices.Contains(o.Controllers, name):
+		return true
+	}
+	return slices.Contains(o.Controllers, "*")
+}

@@ -1,0 +1,59 @@
+package snapshot
+
+import (
+	"iter"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+)
+
+// Interest is the set of services that somebody wants, so that the slices of all
+// others cost no more than a look at it. Whoever adds a service has it looked at
+// everywhere afterwards: what happened before is found then.
+type Interest struct {
+	mu       sync.RWMutex
+	services map[types.NamespacedName]bool
+}
+
+// NewInterest returns an empty set.
+func NewInterest() *Interest { return &Interest{services: map[types.NamespacedName]bool{}} }
+
+// Add adds the service of an object.
+func (i *Interest) Add(mcs *networkingv1alpha1.MultiClusterService) {
+	wish := mcs.Spec.UnreachableProviders
+	sensitive := wish != nil && wish.Policy != "" && wish.Policy != networkingv1alpha1.UnreachableRetain
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.services[types.NamespacedName{Namespace: mcs.Namespace, Name: mcs.Name}] = sensitive
+}
+
+// Remove takes a service out.
+func (i *Interest) Remove(service types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.services, service)
+}
+
+// Has says whether somebody wants a service.
+func (i *Interest) Has(service types.NamespacedName) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	_, found := i.services[service]
+	return found
+}
+
+// Sensitive are the services whose endpoints depend on the health of providers.
+func (i *Interest) Sensitive() iter.Seq[types.NamespacedName] {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	out := map[types.NamespacedName]bool{}
+	for service, sensitive := range i.services {
+		if sensitive {
+			out[service] = true
+		}
+	}
+	return maps.Keys(out)
+}

@@ -1,0 +1,229 @@
+// Package snapshot gathers what the pure core decides on: the wish, the template,
+// the clusters, and the slices of each provider, from the hub's cache and from
+// the members. It only reads.
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/discovery"
+	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/member"
+)
+
+const (
+	// CollectedServiceIndex finds collected Works by the service that they are
+	// labelled with, as "<namespace>/<name>".
+	CollectedServiceIndex = "collectedService"
+	// ManifestIndex finds Works by the identity of their manifests.
+	ManifestIndex = "manifest"
+)
+
+// ServiceKind is the kind of templates.
+var ServiceKind = corev1.SchemeGroupVersion.WithKind("Service")
+
+// Source gathers snapshots.
+type Source struct {
+	// Reader reads the hub, from its cache.
+	Reader client.Reader
+	// Members are the connected members.
+	Members *member.Registry
+	// Interest are the services that somebody wants.
+	Interest *Interest
+}
+
+// Clusters returns all Cluster objects as the core sees them, without slices.
+func (s Source) Clusters(ctx context.Context) ([]discovery.Cluster, error) {
+	list := &clusterv1alpha1.ClusterList{}
+	if err := s.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	out := make([]discovery.Cluster, 0, len(list.Items))
+	for i := range list.Items {
+		c := FromCluster(&list.Items[i])
+		if m, connected := s.Members.Get(c.Name); connected && m.Health().Reachable {
+			// The condition follows with a delay; what returns is restored at once.
+			c.UnreachableSince = time.Time{}
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// FromCluster returns a Cluster object as the core sees it, without slices.
+func FromCluster(c *clusterv1alpha1.Cluster) discovery.Cluster {
+	out := discovery.Cluster{
+		Name: discovery.ClusterName(c.Name), Labels: c.Labels, Leaving: c.DeletionTimestamp != nil,
+		LacksSlices: lacksSlices(c),
+	}
+	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil &&
+		ready.Status != metav1.ConditionTrue && unreachable(ready.Reason) {
+		out.UnreachableSince = ready.LastTransitionTime.Time
+	}
+	return out
+}
+
+// unreachable says that a reason of the Ready condition means silence.
+func unreachable(reason string) bool {
+	return reason == clusterv1alpha1.ReasonClusterNotReachable ||
+		reason == clusterv1alpha1.ReasonCredentialRejected || reason == clusterv1alpha1.ReasonCredentialInvalid
+}
+
+// lacksSlices says that a member is known not to serve discovery.k8s.io/v1.
+func lacksSlices(c *clusterv1alpha1.Cluster) bool {
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionCompleteAPIEnablements) {
+		return false
+	}
+	return !slices.ContainsFunc(c.Status.APIEnablements, func(e clusterv1alpha1.APIEnablement) bool {
+		return e.GroupVersion == discoveryv1.SchemeGroupVersion.String()
+	})
+}
+
+// Wish returns the MultiClusterService of a service, nil when there is none. Not
+// to be changed.
+func (s Source) Wish(ctx context.Context, service types.NamespacedName) (*networkingv1alpha1.MultiClusterService, error) {
+	mcs := &networkingv1alpha1.MultiClusterService{}
+	switch err := s.Reader.Get(ctx, service, mcs); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading MultiClusterService %s: %w", service, err)
+	}
+	return mcs, nil
+}
+
+// Template returns the hub's Service, nil when there is none. It is read as it
+// is, from the same cache as by those who hand it on with fields that we do not
+// know.
+func (s Source) Template(ctx context.Context, service types.NamespacedName) (*corev1.Service, error) {
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(ServiceKind)
+	switch err := s.Reader.Get(ctx, service, raw); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading Service %s: %w", service, err)
+	}
+	template := &corev1.Service{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, template); err != nil {
+		return nil, fmt.Errorf("reading Service %s: %w", service, err)
+	}
+	return template, nil
+}
+
+// Service returns the snapshot of one service.
+func (s Source) Service(ctx context.Context, service types.NamespacedName) (discovery.Snapshot, error) {
+	out := discovery.Snapshot{Service: service, Now: time.Now()}
+	var err error
+	if out.MCS, err = s.Wish(ctx, service); err != nil {
+		return out, err
+	}
+	if out.Clusters, err = s.Clusters(ctx); err != nil || out.MCS == nil {
+		return out, err
+	}
+	if out.Template, err = s.Template(ctx, service); err != nil {
+		return out, err
+	}
+	selection, err := discovery.Select(&out.MCS.Spec, out.Clusters)
+	if err != nil {
+		// The plan says so; there is nothing to gather.
+		return out, nil //nolint:nilerr // reported by the plan, as a condition
+	}
+	for i := range out.Clusters {
+		c := &out.Clusters[i]
+		if _, selected := slices.BinarySearch(selection.Providers, c.Name); !selected {
+			continue
+		}
+		if c.Slices, c.Authoritative, err = s.slicesOf(ctx, c.Name, service); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// slicesOf returns a provider's slices of a service: as its own view has them,
+// which is authoritative, else as the hub remembers them.
+func (s Source) slicesOf(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, bool, error) {
+	if m, connected := s.Members.Get(provider); connected && m.Slices().Synced() {
+		if found, err := m.Slices().Native(ctx, service); err == nil {
+			return found, true, nil
+		}
+	}
+	remembered, err := s.Remembered(ctx, provider, service)
+	return remembered, false, err
+}
+
+// Remembered returns a provider's slices of a service as the hub remembers them.
+func (s Source) Remembered(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
+	works := &workv1alpha1.WorkList{}
+	err := s.Reader.List(ctx, works, client.UnsafeDisableDeepCopy,
+		client.InNamespace(clusterv1alpha1.ExecutionNamespace(string(provider))),
+		client.MatchingFields{CollectedServiceIndex: service.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing collected slices of %q: %w", provider, err)
+	}
+	var out []*discoveryv1.EndpointSlice
+	for i := range works.Items {
+		if works.Items[i].DeletionTimestamp != nil {
+			continue
+		}
+		found, err := manifest.Collected(&works.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, slice := range found {
+			if slice.Namespace == service.Namespace && slice.Labels[discoveryv1.LabelServiceName] == service.Name {
+				out = append(out, slice)
+			}
+		}
+	}
+	return out, nil
+}
+
+// IndexWorks adds the indexes that are used here and by controllers.
+func IndexWorks(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &workv1alpha1.Work{}, CollectedServiceIndex, func(obj client.Object) []string {
+		work, ok := obj.(*workv1alpha1.Work)
+		if !ok || !manifest.IsCollected(work) {
+			return nil
+		}
+		labels := work.Labels
+		return []string{labels[networkingv1alpha1.NamespaceKey] + "/" + labels[networkingv1alpha1.NameKey]}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing Works by service: %w", err)
+	}
+	err = indexer.IndexField(ctx, &workv1alpha1.Work{}, ManifestIndex, func(obj client.Object) []string {
+		work, ok := obj.(*workv1alpha1.Work)
+		if !ok {
+			return nil
+		}
+		var keys []string
+		for _, m := range work.Spec.Workload.Manifests {
+			if id, err := manifest.IdentityOf(m); err == nil {
+				keys = append(keys, id.String())
+			}
+		}
+		return keys
+	})
+	if err != nil {
+		return fmt.Errorf("indexing Works by manifest: %w", err)
+	}
+	return nil
+}
