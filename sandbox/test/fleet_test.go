@@ -176,6 +176,10 @@ func testSlices(t *testing.T, dir string) {
 	for _, name := range []string{"member1", "hub"} {
 		set := client(t, config(t, filepath.Join(dir, name+".kubeconfig"), ""))
 		labels := map[string]string{"app": "web"}
+		// A pod on a node that does not exist is left out of slices.
+		if _, err := set.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		pod, err := set.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: labels},
 			Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "web", Image: "web"}}},

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -93,8 +95,12 @@ func (l *link) deliver(ctx context.Context, dst net.Conn, c chunk) (done bool, e
 // closeWrite passes the end of a stream on, and leaves the other direction open
 // where the connection can do that.
 func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
+	half, ok := conn.(interface{ CloseWrite() error })
+	if !ok {
+		return conn.Close()
 	}
-	return conn.Close()
+	if err := half.CloseWrite(); !errors.Is(err, unix.ENOTCONN) { // the other side has already left
+		return err
+	}
+	return nil
 }
