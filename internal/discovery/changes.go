@@ -85,16 +85,11 @@ func (p *Plan) For(consumer ClusterName, standing Standing) Changes {
 	}
 
 	var changes Changes
-	settled := map[SliceName]bool{}
-	replacedBy := map[origin]SliceName{}
-	for _, d := range p.Wanted(consumer) {
+	wanted := p.Wanted(consumer)
+	settled := make(map[SliceName]bool, len(wanted))
+	for _, d := range wanted {
 		name := freeName(d, standing.Native)
 		settled[name] = true
-		for _, alias := range aliases(d) {
-			if alias != name {
-				replacedBy[origin{d.Provider, alias}] = name
-			}
-		}
 		have, stands := byName[name]
 		switch {
 		case !stands:
@@ -111,10 +106,14 @@ func (p *Plan) For(consumer ClusterName, standing Standing) Changes {
 		}
 	}
 
+	var replacedBy map[origin]SliceName
 	for _, have := range standing.Dispatched {
 		name := SliceName(have.Name)
 		if settled[name] || p.belongsToAnother(have) {
 			continue
+		}
+		if replacedBy == nil {
+			replacedBy = replacements(wanted, standing.Native)
 		}
 		after, replaced := replacedBy[origin{providerOf(have), name}]
 		if !replaced && p.mayStillExist(consumer, have) {
@@ -140,13 +139,23 @@ func freeName(d DispatchedSlice, native func(SliceName) bool) SliceName {
 	return name
 }
 
-// aliases are the names that the slice may have had before clusters came or went.
-func aliases(d DispatchedSlice) []SliceName {
-	return []SliceName{
-		SliceName(string(d.Provider) + "-" + string(d.Source)),
-		SliceName(d.Slice.Name),
-		hashedName(d.Provider, d.Source, 0),
+// replacements says under which name each slice now goes that may have had
+// another one before clusters came or went.
+func replacements(wanted []DispatchedSlice, native func(SliceName) bool) map[origin]SliceName {
+	out := make(map[origin]SliceName, 2*len(wanted))
+	for _, d := range wanted {
+		name := freeName(d, native)
+		for _, earlier := range []SliceName{
+			SliceName(string(d.Provider) + "-" + string(d.Source)),
+			SliceName(d.Slice.Name),
+			hashedName(d.Provider, d.Source, 0),
+		} {
+			if earlier != name {
+				out[origin{d.Provider, earlier}] = name
+			}
+		}
 	}
+	return out
 }
 
 // updated returns the standing object with the wanted content. What others have

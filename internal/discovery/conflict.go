@@ -74,7 +74,11 @@ type addressClaims struct {
 // go, since kube-proxy knows endpoints by address and port alone, and which of
 // two it follows is undefined.
 func withholdTakenAddresses(dispatched []DispatchedSlice) ([]AddressConflict, addressClaims) {
-	claims := addressClaims{owner: map[socket]ClusterName{}, withheld: map[ClusterName]map[socket]bool{}}
+	count := 0
+	for _, d := range dispatched {
+		count += len(d.Slice.Endpoints)
+	}
+	claims := addressClaims{owner: make(map[socket]ClusterName, count), withheld: map[ClusterName]map[socket]bool{}}
 	found := map[[2]ClusterName]*AddressConflict{}
 
 	var of []socket

@@ -12,7 +12,9 @@ import (
 
 // C7: pod ranges of clusters overlap.
 func TestConflicts_C7(t *testing.T) {
-	one := func(options ...endpointOption) *discoveryv1.EndpointSlice { return slice("s", pod("10.0.0.1", options...)) }
+	one := func(options ...endpointOption) *discoveryv1.EndpointSlice {
+		return slice("s", pod("10.0.0.1", options...))
+	}
 	terminating := conditions(discoveryv1.EndpointConditions{Ready: ptr(false), Serving: ptr(true), Terminating: ptr(true)})
 
 	tests := map[string]struct {
@@ -37,6 +39,15 @@ func TestConflicts_C7(t *testing.T) {
 			clusters:      []discovery.Cluster{member("c", one()), member("a", one()), member("b", one()), member("d")},
 			want:          map[string]map[string][]string{"d": {"a-s": {"10.0.0.1"}, "b-s": nil, "c-s": nil}},
 			wantConflicts: []discovery.AddressConflict{{Kept: "a", Withheld: "b", Address: "10.0.0.1", Count: 1}, {Kept: "a", Withheld: "c", Address: "10.0.0.1", Count: 1}},
+		},
+		"one_address_of_many_is_told_the_first_by_slice": {
+			clusters: []discovery.Cluster{
+				member("a", slice("s", pod("10.0.0.1"), pod("10.0.0.2"))),
+				member("b", slice("u", pod("10.0.0.2")), slice("t", pod("10.0.0.1"))),
+				member("c"),
+			},
+			want:          map[string]map[string][]string{"c": {"a-s": {"10.0.0.1", "10.0.0.2"}, "b-t": nil, "b-u": nil}},
+			wantConflicts: []discovery.AddressConflict{{Kept: "a", Withheld: "b", Address: "10.0.0.1", Count: 2}},
 		},
 		"a_consumers_own_address_is_its_own": {
 			clusters:      []discovery.Cluster{member("a", slice("s", pod("10.0.0.1"), pod("10.0.0.2"))), member("b", one()), member("c")},

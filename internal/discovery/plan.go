@@ -19,8 +19,8 @@ type Plan struct {
 	Service types.NamespacedName
 	// Selection of clusters. Empty when nothing may stand anywhere.
 	Selection Selection
-	// Slices to dispatch, sorted by provider and name. Shared by all consumers:
-	// not to be changed.
+	// Slices to dispatch, sorted by provider and name. Shared by all consumers,
+	// and in part with the snapshot: not to be changed.
 	Slices []DispatchedSlice
 	// Conflicts between providers that claim one address, sorted.
 	Conflicts []AddressConflict

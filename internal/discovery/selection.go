@@ -51,7 +51,7 @@ func Select(spec *networkingv1alpha1.MultiClusterServiceSpec, clusters []Cluster
 	return Selection{Providers: providers, Consumers: consumers, Missing: slices.Compact(missing)}, nil
 }
 
-// selectRole returns the selected and the missing clusters of one role.
+// selectRole returns the selected clusters of one role, sorted, and the missing.
 func selectRole(
 	selectors []networkingv1alpha1.ClusterSelector, deprecated []networkingv1alpha1.ClusterName, clusters []Cluster,
 ) (selected, missing []ClusterName, err error) {
@@ -97,6 +97,5 @@ func selectRole(
 	}
 
 	slices.Sort(selected)
-	slices.Sort(missing)
-	return slices.Compact(selected), slices.Compact(missing), nil
+	return slices.Compact(selected), missing, nil
 }

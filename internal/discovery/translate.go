@@ -1,13 +1,11 @@
 package discovery
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
@@ -43,8 +41,8 @@ type sliceOptions struct {
 }
 
 // translate returns a provider's slice as it stands in consumers, without a
-// name. ok is false when nothing of it is exposed. The input is not changed, and
-// the result shares nothing with it that a caller may change.
+// name. ok is false when nothing of it is exposed. The result shares with the
+// input what its endpoints and ports point to.
 func translate(in *discoveryv1.EndpointSlice, provider ClusterName, opts sliceOptions) (_ *discoveryv1.EndpointSlice, ok bool) {
 	ports, ok := opts.ports.apply(in.Ports)
 	if !ok {
@@ -110,8 +108,8 @@ func (o sliceOptions) labelForProxies(out, in *discoveryv1.EndpointSlice) {
 // two endpoints of one hostname within a cluster.
 func translateEndpoint(in *discoveryv1.Endpoint, nodeHints bool) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
-		Addresses:  slices.Clone(in.Addresses),
-		Conditions: *in.Conditions.DeepCopy(),
+		Addresses:  in.Addresses,
+		Conditions: in.Conditions,
 		Hostname:   in.Hostname,
 		Zone:       in.Zone,
 		Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: foreignZone}}},
@@ -143,28 +141,4 @@ func Dispatched(slice *discoveryv1.EndpointSlice) bool {
 	return slices.ContainsFunc(slice.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == FieldManager
 	})
-}
-
-// Equal says whether a standing slice is what was wanted. Labels must be equal,
-// since selectors read them; annotations that others have added are theirs.
-func Equal(want, standing *discoveryv1.EndpointSlice) bool {
-	for key, value := range want.Annotations {
-		if have, found := standing.Annotations[key]; !found || have != value {
-			return false
-		}
-	}
-	return !staleTrigger(want, standing) &&
-		want.AddressType == standing.AddressType &&
-		maps.Equal(want.Labels, standing.Labels) &&
-		equality.Semantic.DeepEqual(want.Ports, standing.Ports) &&
-		equality.Semantic.DeepEqual(want.Endpoints, standing.Endpoints)
-}
-
-// staleTrigger says that the standing slice has a trigger time of an earlier
-// change. It must go when the provider's slice has none: kube-proxy would count
-// from it how long the next change took.
-func staleTrigger(want, standing *discoveryv1.EndpointSlice) bool {
-	_, wanted := want.Annotations[corev1.EndpointsLastChangeTriggerTime]
-	_, stands := standing.Annotations[corev1.EndpointsLastChangeTriggerTime]
-	return stands && !wanted
 }

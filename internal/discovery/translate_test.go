@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -316,5 +317,46 @@ func TestEqual(t *testing.T) {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// Equal compares field by field, so each field of endpoints and ports has to be
+// set here, whatever a later API adds.
+func TestEqual_sees_each_field(t *testing.T) {
+	want := translated(t, slice("s", pod("10.0.0.1", hostname("foo-0"))), template())
+	each := func(of func(*discoveryv1.EndpointSlice) reflect.Value) {
+		for i := range of(want.DeepCopy()).NumField() {
+			standing := want.DeepCopy()
+			field := of(standing).Field(i)
+			name := of(standing).Type().Field(i).Name
+			if of(standing).Type() == reflect.TypeFor[discoveryv1.Endpoint]() && name == "Conditions" {
+				continue // a struct, whose fields are set by themselves
+			}
+			change(field)
+			if discovery.Equal(want, standing) {
+				t.Errorf("another %s of %s is not seen", name, of(standing).Type())
+			}
+		}
+	}
+	each(func(s *discoveryv1.EndpointSlice) reflect.Value { return reflect.ValueOf(&s.Ports[0]).Elem() })
+	each(func(s *discoveryv1.EndpointSlice) reflect.Value { return reflect.ValueOf(&s.Endpoints[0]).Elem() })
+	each(func(s *discoveryv1.EndpointSlice) reflect.Value {
+		return reflect.ValueOf(&s.Endpoints[0].Conditions).Elem()
+	})
+	each(func(s *discoveryv1.EndpointSlice) reflect.Value { return reflect.ValueOf(s.Endpoints[0].Hints).Elem() })
+}
+
+// change gives a pointer, slice or map another value.
+func change(field reflect.Value) {
+	switch {
+	case field.Kind() == reflect.Slice:
+		field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
+	case field.Kind() == reflect.Map:
+		field.Set(reflect.MakeMap(field.Type()))
+		field.SetMapIndex(reflect.ValueOf("key"), reflect.ValueOf("value"))
+	case field.IsNil():
+		field.Set(reflect.New(field.Type().Elem()))
+	default:
+		field.SetZero()
 	}
 }

@@ -41,6 +41,9 @@ func TestUnreachable_C26(t *testing.T) {
 		"an_empty_policy_retains": {
 			policy: whenUnreachable("", grace), clusters: []discovery.Cluster{silentFor(1000*time.Hour, a), b, c}, wantA: all,
 		},
+		"an_empty_policy_has_no_deadline": {
+			policy: whenUnreachable("", grace), clusters: []discovery.Cluster{silentFor(time.Second, a), b, c}, wantA: all,
+		},
 		"kept_within_the_grace_period": {
 			policy: whenUnreachable(withdraw, grace), clusters: []discovery.Cluster{silentFor(grace-time.Second, a), b, c},
 			wantA: all, wantRecheck: time.Second,
