@@ -40,7 +40,7 @@ finish() {
   if [[ -n $pids ]]; then
     echo 'FAIL: these processes were left behind (and are ended now):' >&2
     # shellcheck disable=SC2086 # one word per pid
-    ps -o pid,ppid,etime,args -p ${pids//$'\n'/,} >&2 || true
+    ps -o pid,ppid,etime,args -p ${pids//$'\n'/,} | cut -c -200 >&2 || true
     # shellcheck disable=SC2086
     kill -KILL $pids 2>/dev/null || true
     ((status != 0)) || status=1
