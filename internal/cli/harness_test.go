@@ -44,34 +44,39 @@ type server struct {
 // The two API servers of these tests. hub has the CRDs, member has not.
 var hub, member server
 
-func TestMain(m *testing.M) {
-	os.Exit(testMain(m))
-}
+// errServers is why they are not there; nil when they are.
+var errServers error
 
-func testMain(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		fmt.Fprintln(os.Stderr, "these tests need a real API server (KUBEBUILDER_ASSETS): run make test")
-		return 1
-	}
+// TestMain starts both. A test that needs them says so: needServers.
+func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "namesakectl-test-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		panic(err)
 	}
-	defer os.RemoveAll(dir)
-	defer hub.stop()
-	defer member.stop()
-	if err := startBoth(dir); err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API servers:", err)
-		return 1
+	if os.Getenv(assets) != "" {
+		errServers = startBoth(dir)
 	}
-	var out, errOut bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-	if code := cli.Run(context.Background(), []string{"namesakectl", "install", "--kubeconfig", hub.kubeconfig}, streams); code != 0 {
-		fmt.Fprintln(os.Stderr, "installing:", out.String(), errOut.String())
-		return 1
+	m.Run()
+	hub.stop()
+	member.stop()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
 	}
-	return m.Run()
+}
+
+// assets names the folder of the API server and its etcd.
+const assets = "KUBEBUILDER_ASSETS"
+
+func needServers(t *testing.T) {
+	t.Helper()
+	// Asked for here and not before: what a test reads decides whether its last
+	// result may be reused.
+	if os.Getenv(assets) == "" {
+		t.Fatalf("this test needs a real API server (%s): run make test", assets)
+	}
+	if errServers != nil {
+		t.Fatal(errServers)
+	}
 }
 
 func startBoth(dir string) error {
@@ -81,7 +86,15 @@ func startBoth(dir string) error {
 		group.Go(func() { errs[i] = s.start(filepath.Join(dir, fmt.Sprintf("server%d.kubeconfig", i))) })
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("starting the API servers: %w", err)
+	}
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+	if code := cli.Run(context.Background(), []string{"namesakectl", "install", "--kubeconfig", hub.kubeconfig}, streams); code != 0 {
+		return fmt.Errorf("installing: %s%s", out.String(), errOut.String())
+	}
+	return nil
 }
 
 func (s *server) start(kubeconfig string) (err error) {

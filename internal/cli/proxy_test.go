@@ -23,8 +23,6 @@ import (
 	"github.com/namesake-io/namesake/internal/cli/membership"
 )
 
-type clientcmdCluster = clientcmdapi.Cluster
-
 // faultMode is how a write fails.
 type faultMode string
 

@@ -64,7 +64,7 @@ It talks to the hub, which --kubeconfig and --context name.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          group,
+		RunE:          console.Group,
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -75,30 +75,18 @@ It talks to the hub, which --kubeconfig and --context name.`,
 	verbosity := root.PersistentFlags().IntP("v", "v", 0, fmt.Sprintf("verbosity of the log, 0 to %d (6 shows each request)", maxVerbosity))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return setUpLog(*verbosity, streams.ErrOut) }
 
-	root.AddCommand(
-		install.NewCommand(f),
-		join.NewCommand(f),
-		unjoin.NewCommand(f),
-		get.NewCommand(f, group),
-		expose.NewCommand(f),
-		newVersionCommand(f),
-	)
-	complete.Flag(root, "namespace", complete.Namespaces(f))
-	complete.Flag(root, "context", complete.Contexts(f, ""))
+	for _, newCommand := range []func(*target.Factory) *cobra.Command{
+		install.NewCommand, join.NewCommand, unjoin.NewCommand, get.NewCommand, expose.NewCommand, newVersionCommand,
+	} {
+		root.AddCommand(newCommand(f))
+	}
+	for flag, of := range map[string]func(*target.Factory) complete.Func{
+		"namespace": complete.Namespaces, "context": complete.HubContexts,
+	} {
+		complete.Flag(root, flag, of(f))
+	}
 	markUsageErrors(root)
 	return root
-}
-
-// group is what a command does that only has commands below it.
-func group(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	err := console.Usage("unknown command %q for %q", args[0], cmd.CommandPath())
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		return console.WithHint(err, "did you mean: %s?", strings.Join(names, ", "))
-	}
-	return console.WithHint(err, "%s --help lists the commands", cmd.CommandPath())
 }
 
 // markUsageErrors makes mistakes in flags and arguments known as such, for the

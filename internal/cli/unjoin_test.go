@@ -63,6 +63,7 @@ func releaseWhenDeleted(t *testing.T, name string) <-chan *clusterv1alpha1.Clust
 }
 
 func TestUnjoin(t *testing.T) {
+	needServers(t)
 	join(t, "gone")
 	seen := releaseWhenDeleted(t, "gone")
 	r := succeed(t, "unjoin", "gone", "--cluster-kubeconfig", member.kubeconfig)
@@ -90,6 +91,7 @@ gone has left in TIME
 }
 
 func TestUnjoinByForce(t *testing.T) {
+	needServers(t)
 	join(t, "forced")
 	seen := releaseWhenDeleted(t, "forced")
 	unreachable := editedKubeconfig(t, func(c *cluster) { c.Server = "https://127.0.0.1:1" })
@@ -100,14 +102,16 @@ func TestUnjoinByForce(t *testing.T) {
 	}
 	r = succeed(t, "unjoin", "forced", "--cluster-kubeconfig", unreachable, "--force")
 	want := `Unjoining forced from the hub HUB
-  · its account stays there: the member https://127.0.0.1:1 cannot be reached (kubeconfig KUBECONFIG, context envtest): dial tcp 127.0.0.1:1: connect: connection refused
+  · its account stays there: the member https://127.0.0.1:1 cannot be reached ` +
+		`(kubeconfig KUBECONFIG, context envtest): dial tcp 127.0.0.1:1: connect: connection refused
   ✓ deletion of Cluster forced: asked for, by force (TIME)
   ✓ the hub has let go (TIME)
   ✓ credential on the hub: removed (TIME)
 forced has left in TIME
 The hub's account still stands in it, without use. To remove it, run there:
   kubectl delete --ignore-not-found clusterrolebinding/namesake-hub clusterrole/namesake-hub
-  kubectl delete --ignore-not-found -n karmada-cluster secret/namesake-token secret/namesake-token-2 serviceaccount/namesake configmap/namesake
+  kubectl delete --ignore-not-found -n karmada-cluster ` +
+		`serviceaccount/namesake configmap/namesake secret/namesake-token secret/namesake-token-2
 `
 	if diff := cmp.Diff(want, steady(r.out, unreachable, "KUBECONFIG")); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)
@@ -120,6 +124,7 @@ The hub's account still stands in it, without use. To remove it, run there:
 }
 
 func TestUnjoinTimesOut(t *testing.T) {
+	needServers(t)
 	join(t, "stuck")
 	hold(t, "stuck")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ExecutionNamespace("stuck")}}
@@ -147,6 +152,7 @@ hint:  wait until ` + "`namesakectl get clusters`" + ` no longer shows it, then 
 }
 
 func TestUnjoinRefuses(t *testing.T) {
+	needServers(t)
 	join(t, "known")
 	for name, tc := range map[string]struct {
 		args []string
@@ -176,6 +182,7 @@ hint:  name the kubeconfig of known, whose API server is MEMBER
 }
 
 func TestUnjoinKeepsANamespaceInUse(t *testing.T) {
+	needServers(t)
 	join(t, "tenant")
 	guest := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "guest"}}
 	member.create(t, guest)

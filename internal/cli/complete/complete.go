@@ -93,15 +93,17 @@ func Namespaces(f *target.Factory) Func {
 	})
 }
 
-// Contexts completes the contexts of the kubeconfig that a flag names; without
-// a flag, those of the hub's.
+// HubContexts completes the contexts of the hub's kubeconfig.
+func HubContexts(f *target.Factory) Func {
+	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return matching(f.Contexts(""), args, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Contexts completes the contexts of the kubeconfig that a flag names.
 func Contexts(f *target.Factory, flag string) Func {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		file := ""
-		if flag != "" {
-			file = cmd.Flag(flag).Value.String()
-		}
-		return matching(f.Contexts(file), args, typed), cobra.ShellCompDirectiveNoFileComp
+		return matching(f.Contexts(cmd.Flag(flag).Value.String()), args, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 
 // NewCommand returns `expose`.
 func NewCommand(f *target.Factory) *cobra.Command {
-	o := &Options{print: genericclioptions.NewPrintFlags("created")}
+	o := &Options{output: genericclioptions.NewPrintFlags("created")}
 	cmd := &cobra.Command{
 		Use:   "expose SERVICE",
 		Short: "Give a Service one name in many clusters",
@@ -70,10 +70,10 @@ func Run(ctx context.Context, f *target.Factory, o Options) error {
 	if o.DryRun != dryRunNone {
 		success = "%s (" + o.DryRun + " dry run)"
 	}
-	if err := o.print.Complete(success); err != nil {
+	if err := o.output.Complete(success); err != nil {
 		return fmt.Errorf("preparing the output: %w", err)
 	}
-	printer, err := o.print.ToPrinter()
+	printer, err := o.output.ToPrinter()
 	if err != nil {
 		return &console.UsageError{Err: err}
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	// DryRun is none, client or server.
 	DryRun string
 
-	print *genericclioptions.PrintFlags
+	output *genericclioptions.PrintFlags
 }
 
 func (o *Options) addFlags(cmd *cobra.Command) {
@@ -45,7 +45,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.Type, "type", string(networkingv1alpha1.ExposureTypeCrossCluster), "CrossCluster or LoadBalancer")
 	flags.StringVar(&o.DryRun, "dry-run", dryRunNone, "client: only print what would be created; server: let the hub check it too")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
-	o.print.AddFlags(cmd)
+	o.output.AddFlags(cmd)
 }
 
 // build checks the options and returns the object that they describe.

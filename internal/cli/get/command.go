@@ -24,17 +24,16 @@ type Options struct {
 	// Namespace to look in; empty means all, or that there are none.
 	Namespace string
 
-	print *genericclioptions.PrintFlags
+	output *genericclioptions.PrintFlags
 }
 
-// NewCommand returns `get`, with a command below it for each kind. The parent
-// says what group does with a command that only has commands below it.
-func NewCommand(f *target.Factory, group func(*cobra.Command, []string) error) *cobra.Command {
+// NewCommand returns `get`, with a command below it for each kind.
+func NewCommand(f *target.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "Show clusters and services",
 		Args:  cobra.ArbitraryArgs,
-		RunE:  group,
+		RunE:  console.Group,
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -99,28 +98,27 @@ for each service and cluster.`,
 }
 
 func newOptions() *Options {
-	return &Options{print: genericclioptions.NewPrintFlags("")}
+	return &Options{output: genericclioptions.NewPrintFlags("")}
 }
 
 func (o *Options) addFlags(cmd *cobra.Command) {
-	o.print.AddFlags(cmd)
-	formats := append([]string{wide}, o.print.AllowedFormats()...)
-	output := cmd.Flag("output")
-	output.Usage = "output format, one of: " + strings.Join(formats, ", ")
+	o.output.AddFlags(cmd)
+	formats := append([]string{wide}, o.output.AllowedFormats()...)
+	cmd.Flag("output").Usage = "output format, one of: " + strings.Join(formats, ", ")
 	complete.Flag(cmd, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // format is "" or wide for a table, else a format of the library.
-func (o *Options) format() string { return *o.print.OutputFormat }
+func (o *Options) format() string { return *o.output.OutputFormat }
 
 func (o *Options) checkFormat() error {
-	if o.format() == wide || o.format() == "" && *o.print.TemplatePrinterFlags.TemplateArgument == "" {
+	if o.format() == wide || o.format() == "" && *o.output.TemplatePrinterFlags.TemplateArgument == "" {
 		return nil
 	}
-	_, err := o.print.ToPrinter()
+	_, err := o.output.ToPrinter()
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
 		return console.WithHint(console.Usage("unknown output format %q", o.format()),
-			"known are: %s", strings.Join(append([]string{wide}, o.print.AllowedFormats()...), ", "))
+			"known are: %s", strings.Join(append([]string{wide}, o.output.AllowedFormats()...), ", "))
 	}
 	if err != nil {
 		return &console.UsageError{Err: err}

@@ -104,7 +104,7 @@ func notFound(ctx context.Context, hub *target.Target, o *Options, k kind, missi
 }
 
 func show(f *target.Factory, o *Options, k kind, items []unstructured.Unstructured) error {
-	isTable := o.format() == wide || o.format() == "" && *o.print.TemplatePrinterFlags.TemplateArgument == ""
+	isTable := o.format() == wide || o.format() == "" && *o.output.TemplatePrinterFlags.TemplateArgument == ""
 	if !isTable {
 		return showObjects(f, o, items)
 	}
@@ -131,7 +131,7 @@ func show(f *target.Factory, o *Options, k kind, items []unstructured.Unstructur
 // showObjects prints a List, whatever the number of objects, so that a program
 // need not tell cases apart; names come one a line.
 func showObjects(f *target.Factory, o *Options, items []unstructured.Unstructured) error {
-	printer, err := o.print.ToPrinter()
+	printer, err := o.output.ToPrinter()
 	if err != nil {
 		return fmt.Errorf("choosing a printer: %w", err)
 	}

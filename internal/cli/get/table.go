@@ -2,6 +2,7 @@ package get
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -134,7 +135,7 @@ func (v view) clusterCells(mcs *networkingv1alpha1.MultiClusterService) [][]any 
 			provided = fmt.Sprintf("%d/%d", c.ReadyEndpoints, c.CollectedEndpoints)
 		}
 		if hasRole(c, networkingv1alpha1.RoleConsumer) {
-			received = fmt.Sprint(c.DispatchedEndpoints)
+			received = strconv.Itoa(int(c.DispatchedEndpoints))
 		}
 		since := none
 		if c.LastTransitionTime != nil {

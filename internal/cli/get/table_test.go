@@ -37,10 +37,10 @@ func unstructuredOf(t *testing.T, objects ...any) []unstructured.Unstructured {
 	return items
 }
 
-func printed(t *testing.T, make tableFunc, items []unstructured.Unstructured, v view) string {
+func printed(t *testing.T, toTable tableFunc, items []unstructured.Unstructured, v view) string {
 	t.Helper()
 	v.now = now
-	table, err := make(items, v)
+	table, err := toTable(items, v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,12 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 	"github.com/namesake-io/namesake/internal/cli/console"
 	"github.com/namesake-io/namesake/internal/cli/membership"
+	"github.com/namesake-io/namesake/internal/cli/target"
 )
 
 // tokenSecretAnnotation, on the hub's Secret, names the member's Secret that
@@ -151,30 +152,19 @@ func (j *joining) retireOldToken(ctx context.Context) {
 // waitReady waits for the hub's word on the member.
 func (j *joining) waitReady(ctx context.Context) (string, error) {
 	var ready *metav1.Condition
-	var last error
 	cluster := &clusterv1alpha1.Cluster{}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, j.WaitTimeout, true, func(ctx context.Context) (bool, error) {
+	err := target.Await(ctx, j.WaitTimeout, func(ctx context.Context) (bool, error) {
 		err := j.hub.Client.Get(ctx, client.ObjectKey{Name: j.Name}, cluster)
-		if ctx.Err() != nil {
-			return false, nil // our own time-out, which says nothing about the hub
-		}
-		// An answer that fails may be followed by one that does not.
-		if last = err; last != nil {
-			return false, nil
-		}
 		ready = meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-		return isTrue(ready, cluster.Generation), nil
+		return isTrue(ready, cluster.Generation), err
 	})
-	switch {
-	case err == nil:
-		return cluster.Status.KubernetesVersion, nil
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("waiting until %s is Ready: %w", j.Name, ctx.Err())
-	case last != nil:
-		return "", fmt.Errorf("waiting until %s is Ready: %w", j.Name, last)
-	default:
+	if errors.Is(err, target.ErrTimeout) {
 		return "", j.notReady(ready)
 	}
+	if err != nil {
+		return "", fmt.Errorf("waiting until %s is Ready: %w", j.Name, err)
+	}
+	return cluster.Status.KubernetesVersion, nil
 }
 
 func isTrue(c *metav1.Condition, generation int64) bool {

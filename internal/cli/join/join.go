@@ -199,9 +199,9 @@ func authenticateAs(token string, member *target.Target) (client.Client, error) 
 	return client.New(config, client.Options{Scheme: member.Client.Scheme()})
 }
 
-// isNotYet tells answers that a fresh credential gets while the API server has
-// not heard of it everywhere.
-func isNotYet(err error) bool {
+// isRejected tells answers that a credential gets, be it for a moment only while
+// the API server has not heard of it everywhere.
+func isRejected(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
 }
 
@@ -218,4 +218,4 @@ func tokenRequest(secret client.Object) *authenticationv1.TokenRequest {
 	}}
 }
 
-var errNotVerified = errors.New("the member does not accept the credential that it issued")
+var errNotAccepted = errors.New("the member does not accept the credential that it issued")

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,17 +11,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/namesake-io/namesake/internal/cli/console"
 	"github.com/namesake-io/namesake/internal/cli/membership"
 	"github.com/namesake-io/namesake/internal/cli/target"
 )
-
-// pollInterval of whatever is waited for. All of it answers in milliseconds
-// when it is well.
-const pollInterval = 100 * time.Millisecond
 
 // credential is what the hub gets.
 type credential struct {
@@ -72,21 +68,19 @@ func (j *joining) writeMarker(ctx context.Context, createdNamespace bool) error 
 func (j *joining) ensureNamespace(ctx context.Context, t *target.Target) (created bool, err error) {
 	const patience = 30 * time.Second
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.Namespace}}
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
+	there := false
+	err = target.Await(ctx, patience, func(ctx context.Context) (bool, error) {
 		err := t.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		created = false
-		return err == nil && namespace.DeletionTimestamp == nil, err
+		there = err == nil && namespace.DeletionTimestamp == nil
+		return there || apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 	switch {
-	case wait.Interrupted(err) && ctx.Err() == nil:
+	case errors.Is(err, target.ErrTimeout):
 		return false, console.WithHint(fmt.Errorf("namespace %s of the %s is still being deleted after %s", membership.Namespace, t, patience),
 			"see what holds it: kubectl get namespace %s -o yaml", membership.Namespace)
 	case err != nil:
 		return false, fmt.Errorf("reading namespace %s: %w", membership.Namespace, err)
-	case namespace.ResourceVersion != "" && namespace.DeletionTimestamp == nil:
+	case there:
 		return false, nil
 	}
 	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.Namespace}}
@@ -120,7 +114,7 @@ func (j *joining) issue(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, j.TokenWait, true, func(ctx context.Context) (bool, error) {
+	err = target.Await(ctx, j.TokenWait, func(ctx context.Context) (bool, error) {
 		err := j.member.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, err
 	})
@@ -128,7 +122,7 @@ func (j *joining) issue(ctx context.Context) (string, error) {
 		j.credential = credential{token: string(secret.Data[corev1.ServiceAccountTokenKey]), secret: name}
 		return "a token that does not expire, in Secret " + membership.Namespace + "/" + name, nil
 	}
-	if !wait.Interrupted(err) || ctx.Err() != nil {
+	if !errors.Is(err, target.ErrTimeout) {
 		return "", fmt.Errorf("waiting for the token in Secret %s/%s: %w", membership.Namespace, name, err)
 	}
 
@@ -178,16 +172,16 @@ func (j *joining) tryCredential(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a client with the new credential: %w", err)
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
-		last = c.List(ctx, &discoveryv1.EndpointSliceList{}, client.Limit(1))
-		if isNotYet(last) {
-			return false, nil
+	var rejection error
+	err = target.Await(ctx, patience, func(ctx context.Context) (bool, error) {
+		err := c.List(ctx, &discoveryv1.EndpointSliceList{}, client.Limit(1))
+		if rejection = nil; isRejected(err) {
+			rejection, err = err, nil
 		}
-		return true, last
+		return rejection == nil, err
 	})
-	if wait.Interrupted(err) && last != nil && ctx.Err() == nil {
-		return "", console.WithHint(fmt.Errorf("%w within %s: %w", errNotVerified, patience, last),
+	if errors.Is(err, target.ErrTimeout) && rejection != nil {
+		return "", console.WithHint(fmt.Errorf("%w within %s: %w", errNotAccepted, patience, rejection),
 			"does the member allow ServiceAccount tokens and RBAC?")
 	}
 	if err != nil {

@@ -54,8 +54,8 @@ func Remove(ctx context.Context, member *target.Target, marker *Marker) (string,
 func Commands() []string {
 	return []string{
 		fmt.Sprintf("kubectl delete --ignore-not-found clusterrolebinding/%s clusterrole/%s", Role, Role),
-		fmt.Sprintf("kubectl delete --ignore-not-found -n %s secret/%s secret/%s serviceaccount/%s configmap/%s",
-			Namespace, TokenSecrets[0], TokenSecrets[1], Account, MarkerName),
+		fmt.Sprintf("kubectl delete --ignore-not-found -n %s serviceaccount/%s configmap/%s secret/%s",
+			Namespace, Account, MarkerName, strings.Join(TokenSecrets[:], " secret/")),
 	}
 }
 

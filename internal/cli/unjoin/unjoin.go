@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
@@ -18,9 +18,6 @@ import (
 	"github.com/namesake-io/namesake/internal/cli/membership"
 	"github.com/namesake-io/namesake/internal/cli/target"
 )
-
-// pollInterval of the wait until the Cluster is gone.
-const pollInterval = 200 * time.Millisecond
 
 // unjoining is one run of the command.
 type unjoining struct {
@@ -215,36 +212,29 @@ func (u *unjoining) waitGone(ctx context.Context) error {
 	const tellEvery = 2 * time.Second
 	uid := u.cluster.UID
 	told, lastTold := "", time.Now()
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, u.WaitTimeout, true, func(ctx context.Context) (bool, error) {
+	err := target.Await(ctx, u.WaitTimeout, func(ctx context.Context) (bool, error) {
 		err := u.hub.Client.Get(ctx, client.ObjectKey{Name: u.Name}, u.cluster)
-		switch {
-		case ctx.Err() != nil:
-			return false, nil
-		case apierrors.IsNotFound(err), err == nil && u.cluster.UID != uid:
+		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		if last = err; last != nil {
-			return false, nil // an answer that fails may be followed by one that does not
-		}
-		if time.Since(lastTold) >= tellEvery {
+		if err == nil && time.Since(lastTold) >= tellEvery {
 			lastTold = time.Now()
 			if left := u.left(ctx); left != told {
 				told = left
 				u.steps.Note("still there: %s", left)
 			}
 		}
-		return false, nil
+		return u.cluster.UID != uid, err // another UID: somebody joined the name again
 	})
 	switch {
-	case err == nil:
-		return nil
+	case errors.Is(err, target.ErrTimeout):
+		return u.stillThere(ctx)
 	case ctx.Err() != nil:
-		return fmt.Errorf("waiting until %s is gone (the hub goes on with it): %w", u.Name, ctx.Err())
-	case last != nil:
-		return fmt.Errorf("waiting until %s is gone: %w", u.Name, last)
+		return fmt.Errorf("waiting until %s is gone (the hub goes on with it): %w", u.Name, err)
+	case err != nil:
+		return fmt.Errorf("waiting until %s is gone: %w", u.Name, err)
 	}
-	return u.stillThere(ctx)
+	return nil
 }
 
 func (u *unjoining) stillThere(ctx context.Context) error {
@@ -263,7 +253,7 @@ func (u *unjoining) left(ctx context.Context) string {
 	namespace := clusterv1alpha1.ExecutionNamespace(u.Name)
 	count := "unknown"
 	if err := u.hub.Client.List(ctx, works, client.InNamespace(namespace)); err == nil {
-		count = fmt.Sprint(len(works.Items))
+		count = strconv.Itoa(len(works.Items))
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		count = "an unknown number of"
 	}
