@@ -165,6 +165,9 @@ func (s *server) create(t *testing.T, obj client.Object) {
 		if err := client.IgnoreNotFound(s.client.Delete(context.Background(), obj)); err != nil {
 			t.Error(err)
 		}
+		if _, ok := obj.(*corev1.Namespace); ok {
+			s.finishNamespace(t, obj.GetName())
+		}
 	})
 }
 
@@ -185,10 +188,10 @@ func (s *server) id(t *testing.T) string {
 
 // finishNamespace does for an empty, deleted namespace what a
 // controller-manager would.
-func (s *server) finishNamespace(t *testing.T) {
+func (s *server) finishNamespace(t *testing.T, name string) {
 	t.Helper()
 	ctx := context.Background()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp == nil {
 		return
@@ -200,7 +203,7 @@ func (s *server) finishNamespace(t *testing.T) {
 	if err := s.client.SubResource("finalize").Update(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
-	poll(t, "the end of namespace "+systemNamespace, func() (bool, error) {
+	poll(t, "the end of namespace "+name, func() (bool, error) {
 		err := s.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
@@ -229,12 +232,17 @@ func (r result) String() string {
 // another one is named.
 func run(t *testing.T, args ...string) result {
 	t.Helper()
+	return runUntil(t.Context(), args...)
+}
+
+// runUntil is run, interrupted when ctx ends.
+func runUntil(ctx context.Context, args ...string) result {
 	if !slices.Contains(args, "--kubeconfig") {
 		args = append([]string{"--kubeconfig", hub.kubeconfig}, args...)
 	}
 	var out, errOut bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-	code := cli.Run(t.Context(), append([]string{"namesakectl"}, args...), streams)
+	code := cli.Run(ctx, append([]string{"namesakectl"}, args...), streams)
 	return result{code: code, out: out.String(), err: errOut.String()}
 }
 
@@ -271,7 +279,7 @@ func leaveAtEnd(t *testing.T, name string) {
 		cli.Run(context.Background(), []string{
 			"namesakectl", "--kubeconfig", hub.kubeconfig, "unjoin", name, "--cluster-kubeconfig", member.kubeconfig,
 		}, streams)
-		member.finishNamespace(t)
+		member.finishNamespace(t, systemNamespace)
 		if left := leftInMember(t); len(left) > 0 {
 			t.Errorf("an unjoin left in the member: %v\n%s%s", left, out.String(), errOut.String())
 		}

@@ -350,7 +350,7 @@ func TestJoinLeavesForeignObjectsAlone(t *testing.T) {
 	}
 	hub.create(t, secret)
 	r := run(t, joinArgs("foreign")...)
-	member.finishNamespace(t)
+	member.finishNamespace(t, systemNamespace)
 	want := `error: Secret karmada-cluster/foreign stands in the hub HUB ` +
 		`and was not made by Namesake (it lacks the label karmada.io/system=true)
 hint:  remove or rename it, or give it that label if it is ours after all
@@ -378,7 +378,7 @@ func TestJoinTakesBack(t *testing.T) {
 			faults := &faults{mode: mode, at: n}
 			hubProxy, memberProxy := proxy(t, &hub, faults), proxy(t, &member, faults)
 			r := run(t, joinArgs("fault", "--kubeconfig", hubProxy, "--cluster-kubeconfig", memberProxy)...)
-			member.finishNamespace(t)
+			member.finishNamespace(t, systemNamespace)
 			if !faults.happened() {
 				if n < 8 {
 					t.Errorf("%v: only %d writes were seen", mode, n-1)
@@ -387,7 +387,7 @@ func TestJoinTakesBack(t *testing.T) {
 					t.Errorf("%v: without a fault: %s", mode, r)
 				}
 				succeed(t, "unjoin", "fault", "--cluster-kubeconfig", member.kubeconfig)
-				member.finishNamespace(t)
+				member.finishNamespace(t, systemNamespace)
 				break
 			}
 			left := append(leftInMember(t), leftOnHub(t, "fault")...)
@@ -397,7 +397,7 @@ func TestJoinTakesBack(t *testing.T) {
 					t.Errorf("%v write %d (%s): exit code 0 with %v", mode, n, faults.what, left)
 				}
 				succeed(t, "unjoin", "fault", "--cluster-kubeconfig", member.kubeconfig)
-				member.finishNamespace(t)
+				member.finishNamespace(t, systemNamespace)
 				continue
 			}
 			if len(left) > 0 {
@@ -407,6 +407,26 @@ func TestJoinTakesBack(t *testing.T) {
 				t.Errorf("%v write %d (%s): stderr is no error of a line and a hint:\n%s", mode, n, faults.what, r.err)
 			}
 		}
+	}
+}
+
+func TestJoinInterruptedTakesBack(t *testing.T) {
+	needServers(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	// The interrupt comes while the member makes the Secret of the token.
+	kubeconfig := proxy(t, &member, &faults{onRequest: func(r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") {
+			cancel()
+		}
+	}})
+	r := runUntil(ctx, joinArgs("interrupted", "--cluster-kubeconfig", kubeconfig)...)
+	member.finishNamespace(t, systemNamespace)
+	if r.code != 1 || !strings.HasPrefix(r.err, "error: interrupted: ") {
+		t.Errorf("got %s\nwant exit code 1 and an error that says: interrupted", r)
+	}
+	if left := append(leftInMember(t), leftOnHub(t, "interrupted")...); len(left) > 0 {
+		t.Errorf("left behind: %v\n%s", left, r)
 	}
 }
 
@@ -433,7 +453,7 @@ func TestJoinWaitsForANamespaceThatIsGoing(t *testing.T) {
 	done := make(chan result, 1)
 	go func() { done <- run(t, joinArgs("patient", "--cluster-kubeconfig", kubeconfig)...) }()
 	<-seen
-	member.finishNamespace(t)
+	member.finishNamespace(t, systemNamespace)
 	if r := <-done; r.code != 0 {
 		t.Error(r)
 	}
