@@ -55,6 +55,14 @@ func (w Writer) Delete(ctx context.Context, obj client.Object) error {
 	return w.done("delete", obj, err)
 }
 
+// DeleteExact removes an object as long as it is as it was read. It fails with a
+// conflict when it has changed since, and is content when there is none.
+func (w Writer) DeleteExact(ctx context.Context, obj client.Object) error {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return w.done("delete", obj, client.IgnoreNotFound(err))
+}
+
 // DeleteAll removes every object of obj's kind in a namespace.
 func (w Writer) DeleteAll(ctx context.Context, obj client.Object, namespace string) error {
 	return w.done("deletecollection", obj, client.IgnoreNotFound(w.client.DeleteAllOf(ctx, obj, client.InNamespace(namespace))))

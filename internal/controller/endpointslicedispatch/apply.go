@@ -53,7 +53,8 @@ func (c *Controller) apply(ctx context.Context, m *member.Member, changes discov
 		if refused[deletion.After] {
 			continue
 		}
-		if err := writer.Delete(ctx, deletion.Slice); err != nil {
+		// As it was read: somebody may have taken it to another service and back.
+		if err := writer.DeleteExact(ctx, deletion.Slice); err != nil {
 			errs = append(errs, err)
 			continue
 		}
