@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,5 +143,7 @@ func selectionDiffers(old, current client.Object) bool {
 	if !okA || !okB {
 		return true
 	}
-	return a.UID != b.UID || !equality.Semantic.DeepEqual(snapshot.FromCluster(a), snapshot.FromCluster(b))
+	before, after := snapshot.FromCluster(a), snapshot.FromCluster(b)
+	return a.UID != b.UID || before.Leaving != after.Leaving || before.LacksSlices != after.LacksSlices ||
+		!before.UnreachableSince.Equal(after.UnreachableSince) || !maps.Equal(before.Labels, after.Labels)
 }
