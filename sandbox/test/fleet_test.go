@@ -342,6 +342,7 @@ func testAPIUnreachable(t *testing.T, dir string) {
 
 	// A relay that was killed comes back with the faults it had.
 	must(t, "fault", "--dir", dir, "member2", "api-unreachable")
+	wantFaults(t, dir, "member2", "api-unreachable")
 	must(t, "fault", "--dir", dir, "member1", "api-unreachable", "off")
 	receive("during")
 	must(t, "kill", "--dir", dir, "relay")

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	case name == "namesakectl":
 		os.Exit(stubCtl())
 	case name == "controller-manager":
-		os.Exit(stubManager())
+		fmt.Fprintln(os.Stderr, stubManager())
+		os.Exit(1)
 	case os.Getenv(asSandbox) != "":
 		os.Exit(runSandbox())
 	}
@@ -78,10 +79,9 @@ func stubCtl() int {
 
 // stubManager stands in for controller-manager: it is ready until it is told to
 // end.
-func stubManager() int {
+func stubManager() error {
 	if err := noteCall(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	var address string
 	for i, arg := range os.Args {
@@ -91,8 +91,7 @@ func stubManager() int {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
-	fmt.Fprintln(os.Stderr, http.ListenAndServe(address, mux))
-	return 1
+	return http.ListenAndServe(address, mux)
 }
 
 // binDir is where the programs are.
@@ -173,12 +172,7 @@ func mustFail(t *testing.T, want string, args ...string) {
 // that nothing of the fleet outlives the test.
 func newDir(t *testing.T) string {
 	t.Helper()
-	// Not by t.TempDir, whose removal would hide what down leaves.
-	parent, err := os.MkdirTemp("", "sandbox-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(parent, "fleet")
+	dir := filepath.Join(t.TempDir(), "fleet")
 	t.Cleanup(func() {
 		if t.Failed() {
 			showLogs(t, dir)
@@ -187,9 +181,6 @@ func newDir(t *testing.T) string {
 			t.Errorf("down: %v\n%s", err, stderr)
 		}
 		checkNothingRuns(t, dir)
-		if err := os.RemoveAll(parent); err != nil {
-			t.Error(err)
-		}
 	})
 	return dir
 }
@@ -287,5 +278,9 @@ func listen(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return l.Addr().(*net.TCPAddr).Port
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("listening on %v", l.Addr())
+	}
+	return address.Port
 }

@@ -214,9 +214,7 @@ func (f *Fleet) Hold(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-			defer cancel()
-			return f.Down(end)
+			return f.downAfter(ctx)
 		case <-tick.C:
 			if now, err := state.Load(f.dir); errors.Is(err, state.ErrNone) || err == nil && now.Instance != mine.Instance {
 				f.progress.Say("another command took the fleet down")
@@ -224,4 +222,11 @@ func (f *Fleet) Hold(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// downAfter takes the fleet down although the context has ended.
+func (f *Fleet) downAfter(ctx context.Context) error {
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	return f.Down(end)
 }

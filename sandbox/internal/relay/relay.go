@@ -101,7 +101,7 @@ func (r *relay) control(ctx context.Context) error {
 		}
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() })
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody is left to hear an error
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the control socket: %w", err)
 	}
@@ -137,16 +137,16 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the former control socket: %w", err)
 	}
-	var listener net.Listener
+	var listener *net.UnixListener
 	err := throughDirectory(path, func(short string) (err error) {
-		listener, err = net.Listen("unix", short)
+		listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
 	}
 	// Its short name leads nowhere any more when it is closed.
-	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	listener.SetUnlinkOnClose(false)
 	return listener, nil
 }
 
