@@ -46,7 +46,7 @@ func controllers() []entry {
 		{name: multiclusterservice.Name, gated: true, add: func(p parts) error {
 			return multiclusterservice.Add(p.mgr, p.source, selectionChanged())
 		}},
-		{name: binding.Name, add: func(p parts) error { return binding.Add(p.mgr) }},
+		{name: binding.Name, add: func(p parts) error { return binding.Add(p.mgr, p.source) }},
 		{name: execution.Name, add: addExecution},
 		{name: endpointslicecollect.Name, gated: true, add: addCollect},
 		{name: endpointslicedispatch.Name, gated: true, add: addDispatch},

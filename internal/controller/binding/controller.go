@@ -10,18 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	workv1alpha2 "github.com/namesake-io/namesake/api/work/v1alpha2"
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
 // Name of the controller, as users pass it to --controllers.
@@ -29,7 +33,7 @@ const Name = "binding"
 
 // Controller reconciles bindings.
 type Controller struct {
-	reader client.Reader
+	source snapshot.Source
 	cache  cache.Cache
 	writer apply.Writer
 	wrote  *apply.Memory
@@ -41,9 +45,9 @@ type Controller struct {
 }
 
 // Add makes the controller and adds it to a manager.
-func Add(mgr ctrl.Manager) error {
+func Add(mgr ctrl.Manager, gathered snapshot.Source) error {
 	c := &Controller{
-		reader: mgr.GetClient(), cache: mgr.GetCache(), writer: apply.NewWriter(mgr.GetClient(), "namesake-binding"),
+		source: gathered, cache: mgr.GetCache(), writer: apply.NewWriter(mgr.GetClient(), "namesake-binding"),
 		wrote: apply.NewMemory(), watched: map[schema.GroupVersionKind]bool{},
 	}
 	var err error
@@ -51,6 +55,8 @@ func Add(mgr ctrl.Manager) error {
 		For(&workv1alpha2.ResourceBinding{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOfWork)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.bindingsOfCluster)).
+		Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(bindingOfWish),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Build(c)
 	if err != nil {
@@ -74,10 +80,16 @@ func bindingOfWork(_ context.Context, obj client.Object) []reconcile.Request {
 	return out
 }
 
+// bindingOfWish returns the binding that a MultiClusterService makes: what it says
+// of ports is carried out here.
+func bindingOfWish(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{request(obj.GetNamespace(), snapshot.ServiceKind.Kind, obj.GetName())}
+}
+
 // bindingsOfCluster returns the bindings that name a cluster.
 func (c *Controller) bindingsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {
 	list := &workv1alpha2.ResourceBindingList{}
-	if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.MatchingFields{ClusterIndex: obj.GetName()}); err != nil {
+	if err := c.source.Reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.MatchingFields{ClusterIndex: obj.GetName()}); err != nil {
 		return nil
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))

@@ -12,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	workv1alpha2 "github.com/namesake-io/namesake/api/work/v1alpha2"
+	"github.com/namesake-io/namesake/internal/discovery"
 	"github.com/namesake-io/namesake/internal/manifest"
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
@@ -30,6 +32,12 @@ type state struct {
 	resource *unstructured.Unstructured
 	// joined are the clusters that can hold something.
 	joined map[string]bool
+	// exposed are the ports that consumers see, by the wish that the binding is
+	// for. Empty: all. consumers are the clusters that this goes for.
+	exposed   []networkingv1alpha1.ExposurePort
+	consumers []discovery.ClusterName
+	// hold is true when it cannot be told what is wished.
+	hold bool
 	// works hold the resource now, under whatever name. Not to be changed.
 	works []*workv1alpha1.Work
 }
@@ -37,7 +45,7 @@ type state struct {
 // observe reads everything.
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *state, found bool, err error) {
 	st := &state{binding: &workv1alpha2.ResourceBinding{}, joined: map[string]bool{}}
-	switch err := c.reader.Get(ctx, key, st.binding); {
+	switch err := c.source.Reader.Get(ctx, key, st.binding); {
 	case apierrors.IsNotFound(err):
 		return nil, false, nil
 	case err != nil:
@@ -50,15 +58,18 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 		return nil, false, err
 	}
 
-	clusters := &clusterv1alpha1.ClusterList{}
-	if err := c.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, false, fmt.Errorf("listing clusters: %w", err)
+	clusters, err := c.source.Clusters(ctx)
+	if err != nil {
+		return nil, false, err
 	}
-	for i := range clusters.Items {
-		st.joined[clusters.Items[i].Name] = clusters.Items[i].DeletionTimestamp == nil
+	for i := range clusters {
+		st.joined[string(clusters[i].Name)] = !clusters[i].Leaving
+	}
+	if err := c.observeWish(ctx, st, clusters); err != nil {
+		return nil, false, err
 	}
 	works := &workv1alpha1.WorkList{}
-	if err := c.reader.List(ctx, works, client.UnsafeDisableDeepCopy,
+	if err := c.source.Reader.List(ctx, works, client.UnsafeDisableDeepCopy,
 		client.MatchingFields{snapshot.ManifestIndex: st.id.String()}); err != nil {
 		return nil, false, fmt.Errorf("listing Works of binding %s: %w", key, err)
 	}
@@ -70,6 +81,23 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 	return st, true, nil
 }
 
+// observeWish reads what the MultiClusterService of a binding says of ports.
+func (c *Controller) observeWish(ctx context.Context, st *state, clusters []discovery.Cluster) error {
+	name := st.binding.Annotations[networkingv1alpha1.NameKey]
+	if name == "" || st.id.Kind != snapshot.ServiceKind.Kind {
+		return nil
+	}
+	mcs, err := c.source.Wish(ctx, types.NamespacedName{Namespace: st.binding.Annotations[networkingv1alpha1.NamespaceKey], Name: name})
+	if err != nil || mcs == nil {
+		return err
+	}
+	selection, err := discovery.Select(&mcs.Spec, clusters)
+	// Told by its own controller; until it is corrected, Works stay as they are.
+	st.hold = err != nil
+	st.exposed, st.consumers = mcs.Spec.Ports, selection.Consumers
+	return nil
+}
+
 // observeResource reads the bound resource.
 func (c *Controller) observeResource(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	if err := c.watch(gvk); err != nil {
@@ -77,7 +105,7 @@ func (c *Controller) observeResource(ctx context.Context, gvk schema.GroupVersio
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
-	switch err := c.reader.Get(ctx, key, obj); {
+	switch err := c.source.Reader.Get(ctx, key, obj); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:

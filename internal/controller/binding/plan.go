@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	workv1alpha2 "github.com/namesake-io/namesake/api/work/v1alpha2"
+	"github.com/namesake-io/namesake/internal/discovery"
 	"github.com/namesake-io/namesake/internal/manifest"
 )
 
@@ -44,20 +46,23 @@ func targets(rb *workv1alpha2.ResourceBinding) []string {
 // plan decides: one Work in each target that has joined, none elsewhere.
 func plan(st *state) (changes, error) {
 	var out changes
+	if st.hold && st.binding.DeletionTimestamp == nil {
+		return out, nil
+	}
 	byNamespace := map[string][]*workv1alpha1.Work{}
 	for _, work := range slices.SortedFunc(slices.Values(st.works), compareWorks) {
 		byNamespace[work.Namespace] = append(byNamespace[work.Namespace], work)
 	}
 
 	if st.binding.DeletionTimestamp == nil && st.resource != nil {
-		want, err := newManifest(st)
-		if err != nil {
-			return out, err
-		}
 		for _, cluster := range targets(st.binding) {
 			namespace := clusterv1alpha1.ExecutionNamespace(cluster)
 			if !st.joined[cluster] {
 				continue
+			}
+			want, err := newManifest(st, cluster)
+			if err != nil {
+				return out, err
 			}
 			have := byNamespace[namespace]
 			if len(have) == 0 {
@@ -130,9 +135,10 @@ func workLabels(rb *workv1alpha2.ResourceBinding) map[string]string {
 	return out
 }
 
-// newManifest returns the resource as members shall have it: without what belongs
-// to the hub alone, or to whatever cluster the object stands in.
-func newManifest(st *state) (*unstructured.Unstructured, error) {
+// newManifest returns the resource as a member shall have it: without what belongs
+// to the hub alone, or to whatever cluster the object stands in, and for a
+// consumer with the exposed ports only.
+func newManifest(st *state, cluster string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range st.resource.DeepCopy().Object {
 		if key != "metadata" && key != "status" {
@@ -154,6 +160,9 @@ func newManifest(st *state) (*unstructured.Unstructured, error) {
 	if st.id.Group == "" && st.id.Kind == "Service" {
 		if err := stripService(obj); err != nil {
 			return nil, err
+		}
+		if _, consumes := slices.BinarySearch(st.consumers, discovery.ClusterName(cluster)); consumes {
+			hidePorts(obj, st.exposed)
 		}
 	}
 	// The same numbers and empties as a manifest that was stored and read again.
@@ -189,6 +198,33 @@ func stripService(obj *unstructured.Unstructured) error {
 	}
 	obj.Object["spec"] = spec
 	return nil
+}
+
+// hidePorts takes the ports off a Service that are not exposed. A Service that
+// would be left without any keeps all: it could not exist, and nothing is
+// dispatched for it.
+func hidePorts(obj *unstructured.Unstructured, exposed []networkingv1alpha1.ExposurePort) {
+	spec, _ := obj.Object["spec"].(map[string]any)
+	ports, _ := spec["ports"].([]any)
+	if len(exposed) == 0 || len(ports) == 0 {
+		return
+	}
+	var left []any
+	for _, item := range ports {
+		have := corev1.ServicePort{}
+		port, ok := item.(map[string]any)
+		if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(port, &have) != nil {
+			continue
+		}
+		if slices.ContainsFunc(exposed, func(want networkingv1alpha1.ExposurePort) bool {
+			return discovery.ExposurePortMatches(want, have)
+		}) {
+			left = append(left, item)
+		}
+	}
+	if len(left) > 0 {
+		spec["ports"] = left
+	}
 }
 
 // withoutKeys returns a copy of a map without some keys, never nil.
