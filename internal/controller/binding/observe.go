@@ -32,9 +32,9 @@ type state struct {
 	resource *unstructured.Unstructured
 	// joined are the clusters that can hold something.
 	joined map[string]bool
-	// exposed are the ports that consumers see, by the wish that the binding is
-	// for. Empty: all. consumers are the clusters that this goes for.
-	exposed   []networkingv1alpha1.ExposurePort
+	// wish is the MultiClusterService of a bound Service, nil when there is none,
+	// and consumers are the clusters that see just the ports that it exposes.
+	wish      *networkingv1alpha1.MultiClusterService
 	consumers []discovery.ClusterName
 	// hold is true when it cannot be told what is wished.
 	hold bool
@@ -83,18 +83,18 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 
 // observeWish reads what the MultiClusterService of a binding says of ports.
 func (c *Controller) observeWish(ctx context.Context, st *state, clusters []discovery.Cluster) error {
-	name := st.binding.Annotations[networkingv1alpha1.NameKey]
-	if name == "" || st.id.Kind != snapshot.ServiceKind.Kind {
+	if st.id.Group != "" || st.id.Kind != snapshot.ServiceKind.Kind {
 		return nil
 	}
-	mcs, err := c.source.Wish(ctx, types.NamespacedName{Namespace: st.binding.Annotations[networkingv1alpha1.NamespaceKey], Name: name})
-	if err != nil || mcs == nil {
+	mcs, err := c.source.Wish(ctx, types.NamespacedName{Namespace: st.id.Namespace, Name: st.id.Name})
+	if err != nil || mcs == nil || mcs.DeletionTimestamp != nil {
 		return err
 	}
+	st.wish = mcs
 	selection, err := discovery.Select(&mcs.Spec, clusters)
 	// Told by its own controller; until it is corrected, Works stay as they are.
 	st.hold = err != nil
-	st.exposed, st.consumers = mcs.Spec.Ports, selection.Consumers
+	st.consumers = selection.Consumers
 	return nil
 }
 

@@ -91,7 +91,7 @@ func plan(st *state) (changes, error) {
 func newWork(st *state, namespace string, want *unstructured.Unstructured) *workv1alpha1.Work {
 	return &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: manifest.WorkName(st.id), Labels: workLabels(st.binding),
+			Namespace: namespace, Name: manifest.WorkName(st.id), Labels: workLabels(st),
 			// From the start: what a Work puts into a member must not outlive it.
 			Finalizers: []string{workv1alpha1.ExecutionFinalizer},
 		},
@@ -109,7 +109,10 @@ func bring(have *workv1alpha1.Work, st *state, want *unstructured.Unstructured) 
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, workLabels(st.binding))
+	for _, key := range []string{networkingv1alpha1.NameKey, networkingv1alpha1.NamespaceKey, networkingv1alpha1.PermanentIDLabel} {
+		delete(labels, key)
+	}
+	maps.Copy(labels, workLabels(st))
 	if maps.Equal(labels, have.Labels) && len(have.Spec.Workload.Manifests) == 1 {
 		if standing, err := manifest.Decode(have.Spec.Workload.Manifests[0]); err == nil &&
 			equality.Semantic.DeepEqual(standing.Object, want.Object) {
@@ -122,15 +125,20 @@ func bring(have *workv1alpha1.Work, st *state, want *unstructured.Unstructured) 
 	return out, true
 }
 
-// workLabels say which MultiClusterService a Work is for, where the binding does.
-func workLabels(rb *workv1alpha2.ResourceBinding) map[string]string {
-	out := map[string]string{}
-	if id := rb.Labels[networkingv1alpha1.PermanentIDLabel]; id != "" {
-		out[networkingv1alpha1.PermanentIDLabel] = id
+// workLabels say which MultiClusterService a Work is for, where there is one.
+func workLabels(st *state) map[string]string {
+	if st.wish == nil {
+		return nil
 	}
-	if name := rb.Annotations[networkingv1alpha1.NameKey]; name != "" {
-		out[networkingv1alpha1.NameKey] = name
-		out[networkingv1alpha1.NamespaceKey] = rb.Annotations[networkingv1alpha1.NamespaceKey]
+	// The binding's first: a fresh id may be in it before the cache shows it on
+	// the object itself.
+	id := st.binding.Labels[networkingv1alpha1.PermanentIDLabel]
+	if id == "" {
+		id = st.wish.Labels[networkingv1alpha1.PermanentIDLabel]
+	}
+	out := map[string]string{networkingv1alpha1.NameKey: st.wish.Name, networkingv1alpha1.NamespaceKey: st.wish.Namespace}
+	if id != "" {
+		out[networkingv1alpha1.PermanentIDLabel] = id
 	}
 	return out
 }
@@ -162,7 +170,7 @@ func newManifest(st *state, cluster string) (*unstructured.Unstructured, error) 
 			return nil, err
 		}
 		if _, consumes := slices.BinarySearch(st.consumers, discovery.ClusterName(cluster)); consumes {
-			hidePorts(obj, st.exposed)
+			hidePorts(obj, st.wish.Spec.Ports)
 		}
 	}
 	// The same numbers and empties as a manifest that was stored and read again.

@@ -34,6 +34,10 @@ func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
 		if err := c.updateBinding(ctx, p.Update); err != nil {
 			return err
 		}
+	case p.Claim != nil:
+		if err := c.claim(ctx, p.Claim); err != nil {
+			return err
+		}
 	case p.Delete != nil:
 		if err := c.writer.Delete(ctx, p.Delete); err != nil {
 			return err
@@ -102,4 +106,15 @@ func (c *Controller) updateBinding(ctx context.Context, rb *workv1alpha2.Resourc
 		c.wrote.binding.Wrote(written)
 	}
 	return err
+}
+
+// claim patches the claims on somebody else's binding, as long as nobody has
+// changed them since: the list is written whole.
+func (c *Controller) claim(ctx context.Context, rb *workv1alpha2.ResourceBinding) error {
+	written := rb.DeepCopy()
+	if err := c.writer.Patch(ctx, written, map[string]any{"spec": map[string]any{"requiredBy": rb.Spec.RequiredBy}}); err != nil {
+		return err
+	}
+	c.wrote.binding.Wrote(written)
+	return nil
 }

@@ -84,7 +84,7 @@ func Add(mgr ctrl.Manager, source snapshot.Source, clusterChanged predicate.Pred
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(service, handler.EnqueueRequestsFromMapFunc(c.sameName)).
-		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(claimant)).
+		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(c.claimant)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(wisherOfWork)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.all), builder.WithPredicates(clusterChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
@@ -104,9 +104,14 @@ func (c *Controller) sameName(_ context.Context, obj client.Object) []reconcile.
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// claimant returns the MultiClusterService that a binding is for.
-func claimant(_ context.Context, obj client.Object) []reconcile.Request {
-	return named(obj.GetAnnotations())
+// claimant returns the MultiClusterService of a binding's Service, whoever made
+// the binding.
+func (c *Controller) claimant(_ context.Context, obj client.Object) []reconcile.Request {
+	rb, ok := obj.(*workv1alpha2.ResourceBinding)
+	if !ok || rb.Spec.Resource.Kind != snapshot.ServiceKind.Kind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: rb.Namespace, Name: rb.Spec.Resource.Name}}}
 }
 
 // wisherOfWork returns the MultiClusterService that a Work is for.

@@ -4,7 +4,7 @@
 // Watches: MultiClusterServices, Services, Clusters, their bindings and Works on
 // the hub.
 // Reads: on deletion also the slice stores of members, to see that all is gone.
-// Writes: the binding of the Service; marks on the Service; on MultiClusterServices
+// Writes: the binding of the Service, or its claim on a binding of another's; marks on the Service; on MultiClusterServices
 // the permanent id, the finalizer and the condition ServiceApplied; events on them.
 // Owns: bindings labelled with MultiClusterService; that condition.
 // Fails: a missing or unsupported Service, and clusters that refuse it, are told

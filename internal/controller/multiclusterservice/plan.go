@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha2 "github.com/namesake-io/namesake/api/work/v1alpha2"
@@ -19,8 +20,11 @@ type changes struct {
 	Prepare bool
 	// MarkService and UnmarkService put our marks on the Service, and take them off.
 	MarkService, UnmarkService bool
-	// Create, Update and Delete are the binding's.
+	// Create, Update and Delete are the binding's, when it is ours.
 	Create, Update, Delete *workv1alpha2.ResourceBinding
+	// Claim is a binding of somebody else's, with our claim among others' or, when
+	// that has ended, without.
+	Claim *workv1alpha2.ResourceBinding
 	// Release takes the finalizer off: nothing of the object is left.
 	Release bool
 	// Again is when to look again though nothing happens.
@@ -36,10 +40,13 @@ func plan(st *state) changes {
 	out.Prepare = !slices.Contains(st.mcs.Finalizers, networkingv1alpha1.Finalizer) ||
 		st.mcs.Labels[networkingv1alpha1.PermanentIDLabel] == ""
 	switch {
-	case st.selectErr != nil || st.foreignBinding():
-		// What is meant cannot be told, or is not ours to change.
+	case st.selectErr != nil:
+		// What is meant cannot be told.
 	case st.template == nil || st.unsupported():
-		out.Delete = st.binding
+		endClaim(&out, st)
+	case st.foreignBinding():
+		out.MarkService = !marked(st)
+		out.Claim = withClaim(st.binding, st.key, newBinding(st).Spec.Clusters)
 	default:
 		out.MarkService = !marked(st)
 		want := newBinding(st)
@@ -55,17 +62,46 @@ func plan(st *state) changes {
 // planDeletion takes away what the object gave, the finalizer last.
 func planDeletion(st *state) changes {
 	var out changes
-	if st.binding != nil && !st.foreignBinding() && st.binding.DeletionTimestamp == nil {
-		out.Delete = st.binding
-	}
+	endClaim(&out, st)
 	out.UnmarkService = st.template != nil && st.template.Labels[networkingv1alpha1.PermanentIDLabel] != "" &&
 		st.template.Labels[networkingv1alpha1.PermanentIDLabel] == st.mcs.Labels[networkingv1alpha1.PermanentIDLabel]
 	if !slices.Contains(st.mcs.Finalizers, networkingv1alpha1.Finalizer) {
 		return out
 	}
-	out.Release = out.Delete == nil && st.remains == ""
+	out.Release = out.Delete == nil && out.Claim == nil && out.Update == nil && st.remains == ""
 	if !out.Release {
 		out.Again = cleanInterval
+	}
+	return out
+}
+
+// endClaim takes our claim back, and with the last one the binding.
+func endClaim(out *changes, st *state) {
+	switch {
+	case st.binding == nil || st.binding.DeletionTimestamp != nil:
+	case st.foreignBinding():
+		out.Claim = withClaim(st.binding, st.key, nil)
+	case len(st.binding.Spec.RequiredBy) == 0:
+		out.Delete = st.binding
+	case len(st.binding.Spec.Clusters) > 0:
+		// Others claim the Service through our binding: it stays, for them.
+		out.Update = st.binding.DeepCopy()
+		out.Update.Spec.Clusters = nil
+	}
+}
+
+// withClaim returns somebody else's binding with our claim for these clusters,
+// or without it when there are none. Nil: that is what it says already.
+func withClaim(rb *workv1alpha2.ResourceBinding, key types.NamespacedName, clusters []workv1alpha2.TargetCluster) *workv1alpha2.ResourceBinding {
+	out := rb.DeepCopy()
+	out.Spec.RequiredBy = slices.DeleteFunc(out.Spec.RequiredBy, func(c workv1alpha2.BindingSnapshot) bool {
+		return c.Namespace == key.Namespace && c.Name == key.Name
+	})
+	if len(clusters) > 0 {
+		out.Spec.RequiredBy = append(out.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: clusters})
+	}
+	if equality.Semantic.DeepEqual(rb.Spec.RequiredBy, out.Spec.RequiredBy) {
+		return nil
 	}
 	return out
 }

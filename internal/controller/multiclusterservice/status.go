@@ -88,8 +88,6 @@ func appliedCondition(st *state, now time.Time) (_ metav1.Condition, pending boo
 		c.Message = fmt.Sprintf("the hub has no Service %s: create it there, in the same namespace", st.key)
 	case st.unsupported():
 		c.Message = "a Service of type ExternalName has no endpoints to share: it is a DNS alias, which works in every cluster by itself"
-	case st.foreignBinding():
-		c.Message = fmt.Sprintf("the Service is bound by another object (binding %s): remove that policy, or this MultiClusterService", st.binding.Name)
 	default:
 		pending = tellClusters(&c, st)
 	}
