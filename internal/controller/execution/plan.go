@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,10 @@ func plan(o object) step {
 	if !ours(o.have, o.want) {
 		switch o.want.GetAnnotations()[workv1alpha1.ConflictResolutionAnnotation] {
 		case workv1alpha1.ConflictAdopt:
+			if lacking := lackingPorts(o.want, o.have); len(lacking) > 0 {
+				return step{verb: refuse, message: describe(o.want) + " already stands in the cluster and has no port " +
+					strings.Join(lacking, ", ") + ", so callers would reach nobody there: add it, or set spec.conflictResolution to Overwrite"}
+			}
 			return step{verb: adopt}
 		case workv1alpha1.ConflictOverwrite:
 		default:
@@ -74,6 +79,27 @@ func ours(have, want *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(have.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == workv1alpha1.ExecutionFieldManager
 	})
+}
+
+// lackingPorts are the ports of a wanted Service that a standing one does not
+// have. Names count: proxies find the endpoints of a port by its name.
+func lackingPorts(want, have *unstructured.Unstructured) []string {
+	wanted, _, _ := unstructured.NestedSlice(want.Object, "spec", "ports")
+	standing, _, _ := unstructured.NestedSlice(have.Object, "spec", "ports")
+	name := func(item any) string {
+		port, _ := item.(map[string]any)
+		if port["name"] == nil {
+			return portKey(port)
+		}
+		return fmt.Sprintf("%s (%s)", port["name"], portKey(port))
+	}
+	var lacking []string
+	for _, port := range wanted {
+		if !slices.ContainsFunc(standing, func(other any) bool { return name(other) == name(port) }) {
+			lacking = append(lacking, name(port))
+		}
+	}
+	return lacking
 }
 
 // merge returns the standing object with the wanted content. What the cluster
