@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/klog/v2"
@@ -104,8 +105,10 @@ func addDispatch(p parts) error {
 	p.hooks.service = append(p.hooks.service, c.EnqueueService)
 	p.hooks.selection = append(p.hooks.selection, c.EnqueueAll)
 	p.hooks.work = append(p.hooks.work, c.EnqueueRemembered)
-	if err := p.mgr.Add(c.Queues()); err != nil {
+	unregister, err := register(c.Services())
+	if err != nil {
 		return err
 	}
-	return p.mgr.Add(c.Reporter())
+	p.hooks.stop = append(p.hooks.stop, unregister)
+	return errors.Join(p.mgr.Add(c.Queues()), p.mgr.Add(c.Reporter()))
 }

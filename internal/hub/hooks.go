@@ -30,6 +30,8 @@ type hooks struct {
 	selection []func()
 	// work: a Work changed.
 	work []func(*workv1alpha1.Work)
+	// stop: the hub has ended.
+	stop []func()
 }
 
 // install has the hooks called from the hub's cache, and keeps the interest.

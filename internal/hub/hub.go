@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +30,8 @@ import (
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/controller/binding"
 	"github.com/namesake-io/namesake/internal/controller/cluster"
+	"github.com/namesake-io/namesake/internal/controller/endpointslicedispatch"
+	"github.com/namesake-io/namesake/internal/controller/multiclusterservice"
 	"github.com/namesake-io/namesake/internal/member"
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
@@ -55,7 +59,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range apply.Collectors() {
+	for _, c := range Collectors() {
 		if err := metrics.Registry.Register(c); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
@@ -85,6 +89,11 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		Scheme: scheme, ProbeInterval: opts.ClusterStatusUpdateFrequency,
 		QPS: opts.ClusterAPIQPS, Burst: opts.ClusterAPIBurst,
 	})
+	unregister, err := register(members)
+	if err != nil {
+		return err
+	}
+	defer unregister()
 	// After the manager: its controllers have ended when connections do.
 	defer members.Close()
 
@@ -92,6 +101,11 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		mgr: mgr, opts: opts, hooks: &hooks{}, life: func() context.Context { return ctx },
 		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: snapshot.NewInterest()},
 	}
+	defer func() {
+		for _, call := range p.hooks.stop {
+			call()
+		}
+	}()
 	if err := addControllers(ctx, p); err != nil {
 		return err
 	}
@@ -103,6 +117,25 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		return fmt.Errorf("running controllers: %w", err)
 	}
 	return nil
+}
+
+// Collectors are the metrics that do not depend on a running hub.
+func Collectors() []prometheus.Collector {
+	return slices.Concat(apply.Collectors(), multiclusterservice.Collectors(), endpointslicedispatch.Collectors())
+}
+
+// AllCollectors are all metrics of a hub, those of a running one without values.
+func AllCollectors() []prometheus.Collector {
+	idle := endpointslicedispatch.New(snapshot.Source{Members: member.NewRegistry(member.Options{})}, nil, nil)
+	return append(Collectors(), member.NewRegistry(member.Options{}), idle.Services())
+}
+
+// register registers a metric of this run, and returns how to take it back.
+func register(c prometheus.Collector) (unregister func(), err error) {
+	if err := metrics.Registry.Register(c); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return func() { metrics.Registry.Unregister(c) }, nil
 }
 
 // newManager returns a manager with the hub's caches.

@@ -48,6 +48,7 @@ func (c *Controller) apply(ctx context.Context, m *member.Member, changes discov
 			continue
 		}
 		m.Slices().Wrote(slice)
+		observePropagation(m.Name(), slice, c.started)
 	}
 	for _, deletion := range changes.Delete {
 		if refused[deletion.After] {
@@ -70,6 +71,7 @@ func (c *Controller) create(ctx context.Context, m *member.Member, writer apply.
 	switch {
 	case err == nil:
 		m.Slices().Wrote(slice)
+		observePropagation(m.Name(), slice, c.started)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w: %w", errNamespace, err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -35,6 +36,7 @@ type Controller struct {
 	planner  *planner
 	queues   *member.Queues[types.NamespacedName]
 	reporter *reporter
+	started  time.Time
 
 	mu sync.Mutex
 	// placed is which service each dispatched slice belongs to, by consumer, so
@@ -46,7 +48,7 @@ type Controller struct {
 // its Enqueue functions to be called for what it watches.
 func New(source snapshot.Source, hub client.Client, recorder events.EventRecorder) *Controller {
 	c := &Controller{
-		source: source, planner: newPlanner(source),
+		source: source, planner: newPlanner(source), started: time.Now(),
 		placed: map[member.ID]map[types.NamespacedName]types.NamespacedName{},
 	}
 	c.reporter = newReporter(source, c.planner, apply.NewWriter(hub, "namesake-dispatch-status"), recorder)
@@ -60,6 +62,9 @@ func (c *Controller) Queues() *member.Queues[types.NamespacedName] { return c.qu
 
 // Reporter returns what writes the status.
 func (c *Controller) Reporter() manager.Runnable { return c.reporter }
+
+// Services returns the metric of how services are.
+func (c *Controller) Services() prometheus.Collector { return c.reporter }
 
 // EnqueueService has a service planned and looked at anew in every consumer.
 func (c *Controller) EnqueueService(service types.NamespacedName) {

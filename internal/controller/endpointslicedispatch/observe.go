@@ -25,11 +25,14 @@ type planner struct {
 type cachedPlan struct {
 	mu   sync.Mutex
 	plan *discovery.Plan
+	// seen is when the first change was seen that the plan takes in.
+	seen time.Time
 	// until is when time alone makes the plan another one. Zero: never.
 	until time.Time
-	// stale is guarded by the planner's lock, so that invalidating never waits
-	// for a plan that is being made.
-	stale bool
+	// stale, and since when, are guarded by the planner's lock, so that
+	// invalidating never waits for a plan that is being made.
+	stale      bool
+	staleSince time.Time
 }
 
 // newPlanner returns a planner without plans.
@@ -42,7 +45,7 @@ func (p *planner) invalidate(service types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.plans[service]; c != nil {
-		c.stale = true
+		c.spoil()
 	}
 }
 
@@ -51,8 +54,29 @@ func (p *planner) invalidateAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.plans {
-		c.stale = true
+		c.spoil()
 	}
+}
+
+// spoil makes the plan stale. The planner's lock is held.
+func (c *cachedPlan) spoil() {
+	if !c.stale {
+		c.stale, c.staleSince = true, time.Now()
+	}
+}
+
+// seenAt returns when the first change was seen that a plan takes in. Not known
+// for a plan that is not the current one any more.
+func (p *planner) seenAt(plan *discovery.Plan) (time.Time, bool) {
+	p.mu.Lock()
+	c := p.plans[plan.Service]
+	p.mu.Unlock()
+	if c == nil {
+		return time.Time{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen, c.plan == plan
 }
 
 // forget drops the plan of a service that nobody wants.
@@ -67,7 +91,7 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 	p.mu.Lock()
 	c := p.plans[service]
 	if c == nil {
-		c = &cachedPlan{stale: true}
+		c = &cachedPlan{stale: true, staleSince: time.Now()}
 		p.plans[service] = c
 	}
 	p.mu.Unlock()
@@ -75,7 +99,7 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.mu.Lock()
-	stale := c.stale
+	stale, since := c.stale, c.staleSince
 	// Before the snapshot is taken: what changes from here on makes it stale again.
 	c.stale = false
 	p.mu.Unlock()
@@ -87,7 +111,7 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 		p.invalidate(service)
 		return nil, err
 	}
-	c.plan, c.until = discovery.NewPlan(s), time.Time{}
+	c.plan, c.seen, c.until = discovery.NewPlan(s), since, time.Time{}
 	if c.plan.RecheckAfter > 0 {
 		c.until = s.Now.Add(c.plan.RecheckAfter)
 	}

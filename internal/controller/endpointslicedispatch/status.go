@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,10 @@ type reporter struct {
 // reported is what is known of one service.
 type reported struct {
 	outcomes map[discovery.ClusterName]discovery.Outcome
+	// current is the plan that consumers are being brought to, and done is how
+	// many hold it.
+	current *discovery.Plan
+	done    int
 	// last is the status as it was last written, and at is when. The hub's cache
 	// may not show it yet.
 	last *networkingv1alpha1.MultiClusterServiceStatus
@@ -71,12 +76,32 @@ func (r *reporter) record(plan *discovery.Plan, consumer discovery.ClusterName, 
 	outcome.Plan = plan
 	r.mu.Lock()
 	s := r.serviceOf(plan.Service)
-	changed := s.outcomes[consumer] != outcome
+	was := s.outcomes[consumer]
 	s.outcomes[consumer] = outcome
+	everywhere := s.holds(plan, consumer, was)
 	r.mu.Unlock()
-	if changed {
+	if everywhere {
+		if seen, known := r.planner.seenAt(plan); known {
+			syncDuration.Observe(time.Since(seen).Seconds())
+		}
+	}
+	if was != outcome {
 		r.add(plan.Service)
 	}
+}
+
+// holds counts a consumer that now holds a plan, and says whether it was the last
+// one. The reporter's lock is held.
+func (s *reported) holds(plan *discovery.Plan, consumer discovery.ClusterName, was discovery.Outcome) bool {
+	if s.current != plan {
+		s.current, s.done = plan, 0
+	}
+	is := s.outcomes[consumer]
+	if _, consumes := slices.BinarySearch(plan.Selection.Consumers, consumer); !consumes || is.Reason != "" || was == is {
+		return false
+	}
+	s.done++
+	return s.done == len(plan.Selection.Consumers)
 }
 
 // serviceOf returns what is known of a service. The lock is held.
@@ -180,6 +205,7 @@ func (r *reporter) report(ctx context.Context, service types.NamespacedName) (ti
 	})
 	wait := s.wait(now, settled)
 	if wait == 0 && (s.shows(&mcs.Status, &status) || s.justWrote(now, &status)) {
+		s.last = &status
 		r.mu.Unlock()
 		return 0, nil
 	}

@@ -143,7 +143,10 @@ func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Reque
 }
 
 // Reconcile implements reconcile.Reconciler: one MultiClusterService.
-func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (_ reconcile.Result, err error) {
+	defer func(start time.Time) {
+		syncDuration.WithLabelValues(resultOf(err)).Observe(time.Since(start).Seconds())
+	}(time.Now())
 	st, found, err := c.observe(ctx, req.NamespacedName)
 	if err != nil || !found {
 		return reconcile.Result{}, err
