@@ -23,7 +23,7 @@ listens on loopback and lives in one directory.`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		upCommand(), statusCommand(), downCommand(), faultCommand(), relayCommand(), versionCommand(version),
+		upCommand(), statusCommand(), downCommand(), faultCommand(), demoCommand(), relayCommand(), versionCommand(version),
 		componentCommand("restart", "End a component and start it as it was", (*fleet.Fleet).Restart),
 		componentCommand("kill", "End a component with SIGKILL", (*fleet.Fleet).Kill),
 		componentCommand("stop", "Halt a component with SIGSTOP", (*fleet.Fleet).Stop),

@@ -1,6 +1,9 @@
 package plan
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const hubName = "hub"
 
@@ -26,6 +29,8 @@ var (
 		"replicaset-controller",
 		"statefulset-controller",
 	}, hubControllers...)
+	// podControllers are those of use only where pods run.
+	podControllers = []string{"cronjob-controller", "daemonset-controller", "job-controller"}
 )
 
 // addStorage plans the one etcd. It speaks TLS and knows its clients: without
@@ -102,9 +107,13 @@ func (o Options) apiServer(c controlPlane) Component {
 	serving := Certificate{Path: o.path("pki", name)}
 	etcd := Certificate{Path: o.path("pki", "etcd-client")}
 	signing := SigningKey{Path: o.path("pki", c.name+"-service-accounts")}
+	var kubelet []string
+	if o.DataPlane && c.name != hubName {
+		kubelet = o.kubeletFlags(c.name)
+	}
 	return Component{
 		Name: name,
-		Argv: o.kubebox("kube-apiserver",
+		Argv: append(o.kubebox("kube-apiserver",
 			"--bind-address=127.0.0.1",
 			"--secure-port="+port(o.Ports[name]),
 			// Left out, it would be the address of the machine's default route,
@@ -121,12 +130,12 @@ func (o Options) apiServer(c controlPlane) Component {
 			"--service-account-signing-key-file="+signing.private(),
 			"--service-cluster-ip-range="+c.addresses.services4.String()+","+c.addresses.services6.String(),
 			"--authorization-mode=RBAC",
-			// Pods need no token until there is a data plane to use it.
+			// Pods of a sandbox get no token: they don't call their API server.
 			"--disable-admission-plugins=ServiceAccount",
 			"--endpoint-reconciler-type=none",
 			"--allow-privileged",
 			"--profiling=false",
-		),
+		), kubelet...),
 		Ports: []int{o.Ports[name]},
 		Log:   o.log(name),
 		Needs: []string{"etcd"},
@@ -137,6 +146,9 @@ func (o Options) apiServer(c controlPlane) Component {
 
 func (o Options) kubeControllerManager(c controlPlane) Component {
 	controllers := memberControllers
+	if o.DataPlane {
+		controllers = slices.Concat(memberControllers, podControllers)
+	}
 	if c.name == hubName {
 		controllers = hubControllers
 	}

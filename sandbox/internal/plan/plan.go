@@ -40,6 +40,11 @@ type Options struct {
 	Ports map[string]int
 	// ControllerManagerArgs are added to those of our controller-manager.
 	ControllerManagerArgs []string
+	// DataPlane adds nodes that run pods. FleetID tells its network namespaces
+	// from those of other fleets, and Images may name a file with more images.
+	DataPlane bool
+	FleetID   string
+	Images    string
 }
 
 // Plan is everything that makes a fleet. Paths are absolute if Options.Dir is.
@@ -49,7 +54,10 @@ type Plan struct {
 	SigningKeys  []SigningKey
 	Kubeconfigs  []Kubeconfig
 	Links        []Link
-	Components   []Component
+	Texts        []Text
+	// Network is nil without a data plane.
+	Network    *Network
+	Components []Component
 	// Install prepares the hub; Manager then starts, and Joins bring in the
 	// members. A bare plan has none of them.
 	Install []Step
@@ -79,6 +87,13 @@ type Probe struct {
 	Cert   string `json:"cert,omitempty"`
 	Key    string `json:"key,omitempty"`
 	Socket string `json:"socket,omitempty"`
+	// Namespace is the network namespace to ask from, by default the machine's.
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Text is a file that is written as it stands here.
+type Text struct {
+	Path, What, Data string
 }
 
 // Step is one program that runs to its end.
@@ -139,7 +154,11 @@ func New(o Options) (*Plan, error) {
 	if err := CheckMembers(o.Members); err != nil {
 		return nil, err
 	}
-	for _, name := range PortNames(o.Members, o.Bare) {
+	names := PortNames(o.Members, o.Bare)
+	if o.DataPlane {
+		names = append(names, DataPlanePortNames(o.Members)...)
+	}
+	for _, name := range names {
 		if o.Ports[name] == 0 {
 			return nil, fmt.Errorf("no port is given for %s", name)
 		}
@@ -151,6 +170,9 @@ func New(o Options) (*Plan, error) {
 	}
 	p.addRelay(o)
 	p.addKubeconfigs(o)
+	if o.DataPlane {
+		p.addDataPlane(o)
+	}
 	if !o.Bare {
 		p.addNamesake(o)
 	}

@@ -30,6 +30,14 @@ func testOptions(members int, bare bool) Options {
 	}
 }
 
+func withDataPlane(o Options) Options {
+	o.DataPlane, o.FleetID, o.Images = true, "0123abcd", "images.yaml"
+	for i, name := range DataPlanePortNames(o.Members) {
+		o.Ports[name] = 21000 + i
+	}
+	return o
+}
+
 func TestGolden(t *testing.T) {
 	withArgs := testOptions(2, false)
 	withArgs.ControllerManagerArgs = []string{"--v=4", "--note=two words"}
@@ -37,6 +45,7 @@ func TestGolden(t *testing.T) {
 		"hub-alone": testOptions(0, true),
 		"bare-1":    testOptions(1, true),
 		"plain-2":   withArgs,
+		"data-1":    withDataPlane(testOptions(1, true)),
 	}
 	for name, options := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +127,7 @@ func TestAddressesDoNotOverlap(t *testing.T) {
 // Every need must be a component that is planned before, else `up` would wait
 // for ever; nobody may be stopped before those that need him.
 func TestNeedsAreMet(t *testing.T) {
-	p, err := New(testOptions(3, false))
+	p, err := New(withDataPlane(testOptions(3, false)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,5 +143,42 @@ func TestNeedsAreMet(t *testing.T) {
 			}
 		}
 		tiers[c.Name] = c.Tier
+	}
+}
+
+// Pods of different members must never share an address, whatever the number of
+// members, and each must have room for a few hundred.
+func TestPodAddresses(t *testing.T) {
+	for members := 1; members <= MaxMembers; members++ {
+		seen := map[netip.Addr]string{}
+		add := func(a netip.Addr, whose string) {
+			if other, ok := seen[a]; ok {
+				t.Fatalf("%d members: %s is of %s and of %s", members, a, other, whose)
+			}
+			seen[a] = whose
+		}
+		for _, m := range newNetwork(withDataPlane(testOptions(members, true))).Members {
+			add(m.Node4, m.Name+"'s node")
+			add(m.Node6, m.Name+"'s node")
+			add(m.Fabric4.Addr(), m.Name+" on the fabric")
+			add(m.Fabric6.Addr(), m.Name+" on the fabric")
+			add(m.ClientAddresses().V4, m.Name+"'s client")
+			add(m.ClientAddresses().V6, m.Name+"'s client")
+			n := 0
+			for ; ; n++ {
+				a, ok := m.PodAddresses(n)
+				if !ok {
+					break
+				}
+				if !m.Pods4.Contains(a.V4) || !m.Pods6.Contains(a.V6) {
+					t.Fatalf("%d members: pod %d of %s has %v", members, n, m.Name, a)
+				}
+				add(a.V4, m.Name+"'s pods")
+				add(a.V6, m.Name+"'s pods")
+			}
+			if n < 500 {
+				t.Fatalf("%d members: only %d pods in %s", members, n, m.Name)
+			}
+		}
 	}
 }

@@ -44,6 +44,9 @@ func (p *Plan) Files() []File {
 		}
 		add(k.Path, "kubeconfig: %s", strings.Join(contexts, ", "))
 	}
+	for _, t := range p.Texts {
+		add(t.Path, "%s", t.What)
+	}
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 	return files
 }
@@ -59,6 +62,7 @@ func (p *Plan) Print(w io.Writer) error {
 	for _, l := range p.Links {
 		fmt.Fprintf(&b, "  %s  %s -> %s\n", l.Member, l.Listen, l.Target)
 	}
+	printNetwork(&b, p.Network)
 	b.WriteString("\nPROCESSES\n")
 	for _, c := range p.Components {
 		printComponent(&b, c)
@@ -76,12 +80,28 @@ func (p *Plan) Print(w io.Writer) error {
 	return err
 }
 
+func printNetwork(b *strings.Builder, n *Network) {
+	if n == nil {
+		return
+	}
+	fmt.Fprintf(b, "\nNETWORK\n  %s  bridge between nodes\n", n.Fabric)
+	for _, m := range n.Members {
+		fmt.Fprintf(b, "  %s  node of %s at %s, %s on the fabric; %s and %s; pods %s, %s; 127.0.0.1:%d leads to its API server\n",
+			m.Node, m.Name, m.Fabric4, m.Fabric6, m.Node4, m.Node6, m.Pods4, m.Pods6, m.APIPort)
+		fmt.Fprintf(b, "  %s  client of %s at %s, %s\n", m.Client, m.Name, m.ClientAddresses().V4, m.ClientAddresses().V6)
+	}
+}
+
 func printComponent(b *strings.Builder, c Component) {
 	fmt.Fprintf(b, "  %s", c.Name)
 	if len(c.Needs) > 0 {
 		fmt.Fprintf(b, "  after %s", strings.Join(c.Needs, ", "))
 	}
-	fmt.Fprintf(b, "\n    log %s\n    ready when %s answers\n", c.Log, c.Ready.URL)
+	fmt.Fprintf(b, "\n    log %s\n    ready when %s answers", c.Log, c.Ready.URL)
+	if c.Ready.Namespace != "" {
+		fmt.Fprintf(b, " in %s", c.Ready.Namespace)
+	}
+	b.WriteByte('\n')
 	printCommand(b, c.Argv)
 }
 
