@@ -118,11 +118,42 @@ func (c *Controller) observeRemains(ctx context.Context, st *state) (string, err
 		}
 	}
 	for _, work := range st.works {
-		if m, connected := c.source.Members.Get(memberOf(work)); connected && m.Reachable() && work.Labels[networkingv1alpha1.NameKey] == st.key.Name {
+		if m, connected := c.source.Members.Get(memberOf(work)); connected && m.Reachable() && st.gave(work) {
 			return fmt.Sprintf("the Service in cluster %s", m.Name()), nil
 		}
 	}
 	return "", nil
+}
+
+// gave says whether a Work of the Service is there because of the deleted object.
+// Its labels alone do not tell: they go as soon as the object is being deleted,
+// and the Work only when the member no longer holds the Service.
+func (st *state) gave(work *workv1alpha1.Work) bool {
+	if work.Labels[networkingv1alpha1.NameKey] == st.key.Name {
+		return true
+	}
+	if st.binding == nil {
+		return false // somebody else's
+	}
+	return !slices.Contains(claimedByOthers(st), string(memberOf(work)))
+}
+
+// claimedByOthers are the clusters that somebody else wants the Service in.
+func claimedByOthers(st *state) []string {
+	var targets []workv1alpha2.TargetCluster
+	if st.foreignBinding() {
+		targets = append(targets, st.binding.Spec.Clusters...)
+	}
+	for _, claim := range st.binding.Spec.RequiredBy {
+		if claim.Namespace != st.key.Namespace || claim.Name != st.key.Name {
+			targets = append(targets, claim.Clusters...)
+		}
+	}
+	var out []string
+	for _, t := range targets {
+		out = append(out, t.Name)
+	}
+	return out
 }
 
 // wantedByUs says that a collected Work lists us among its interested owners.

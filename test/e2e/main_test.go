@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// theFleet has three members. Its hub is told to call a member silent sooner than
+// by default, and gives up a lease sooner, so that tests need not wait.
+var theFleet *fleet
+
+// turn is held by tests that run: shared by those that may run together.
+var turn sync.RWMutex
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Tests wait more than they work, and those that wait for their turn must not
+	// keep others from running.
+	if !isSet("test.parallel") {
+		if err := flag.Set("test.parallel", "32"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(run(m))
+}
+
+func isSet(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
+}
+
+func run(m *testing.M) (code int) {
+	p, err := findPrograms()
+	if err == nil {
+		theFleet, err = startFleet(context.Background(), p, 3,
+			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",
+			"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
+		)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		return 1
+	}
+	code = m.Run()
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, theFleet.logTails())
+	}
+	if err := theFleet.down(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		return 1
+	}
+	return code
+}
+
+// together is the fleet for a test that leaves it as it is, but for its own site.
+func together(t *testing.T) *fleet {
+	t.Helper()
+	t.Parallel()
+	turn.RLock()
+	t.Cleanup(turn.RUnlock)
+	return theFleet
+}
+
+// alone is the fleet for a test that stops parts of it, or measures time.
+func alone(t *testing.T) *fleet {
+	t.Helper()
+	t.Parallel()
+	turn.Lock()
+	t.Cleanup(turn.Unlock)
+	return theFleet
+}
