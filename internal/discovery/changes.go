@@ -51,10 +51,14 @@ func (p *Plan) Wanted(consumer ClusterName) []DispatchedSlice {
 	if !p.consumes(consumer) {
 		return nil
 	}
+	localFirst := p.prefersLocal(consumer)
 	wanted := make([]DispatchedSlice, 0, len(p.Slices))
 	for _, d := range p.Slices {
 		if d.Provider != consumer {
 			d.Slice = p.claims.without(consumer, d.Slice)
+			if localFirst {
+				d.Slice = asSecondChoice(d.Slice)
+			}
 			wanted = append(wanted, d)
 		}
 	}

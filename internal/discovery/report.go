@@ -97,7 +97,7 @@ func (r *reporter) providerState(name ClusterName, state ProviderState) (reason,
 	case state.LacksSlices:
 		return networkingv1alpha1.ReasonAPIIncompatible, fmt.Sprintf("cluster %s does not serve discovery.k8s.io/v1", name)
 	case !state.UnreachableSince.IsZero() && slices.Contains(r.plan.Retained, name):
-		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; most providers are silent, so the fault may be the hub's own: its endpoints are kept as last seen"
+		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; most clusters are silent, so the fault may be the hub's own: its endpoints are kept as last seen"
 	case !state.UnreachableSince.IsZero():
 		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; " + r.unreachablePolicy()
 	case !state.Authoritative:
@@ -148,8 +148,10 @@ func (r *reporter) since(name, reason string) *metav1.Time {
 // conditions returns our three, transitions dated.
 func (r *reporter) conditions(clusters []networkingv1alpha1.ClusterServiceStatus) []metav1.Condition {
 	collected := r.roleCondition(clusters, networkingv1alpha1.RoleProvider)
-	dispatched := r.roleCondition(clusters, networkingv1alpha1.RoleConsumer)
-	out := []metav1.Condition{collected, dispatched, r.readyCondition(clusters)}
+	out := []metav1.Condition{collected, r.readyCondition(clusters)}
+	if r.crossCluster() {
+		out = append(out, r.roleCondition(clusters, networkingv1alpha1.RoleConsumer))
+	}
 	for i := range out {
 		out[i].ObservedGeneration = r.in.MCS.Generation
 		out[i].LastTransitionTime = metav1.Time{Time: r.in.Now.Truncate(time.Second)}
@@ -265,10 +267,20 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	if applied == nil {
 		return not(networkingv1alpha1.ReasonProgressing, "the Service is on its way to the clusters")
 	}
-	return metav1.Condition{
-		Type: networkingv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: networkingv1alpha1.ReasonAllReady,
-		Message: fmt.Sprintf("%d providers, %d consumers", len(r.plan.Selection.Providers), len(r.plan.Selection.Consumers)),
+	message := fmt.Sprintf("%d providers, %d consumers", len(r.plan.Selection.Providers), len(r.plan.Selection.Consumers))
+	if !r.crossCluster() {
+		message = fmt.Sprintf("%d providers; a load balancer finds their endpoints in the Works labelled %s=%s, %s=%s and %s",
+			len(r.plan.Selection.Providers), networkingv1alpha1.NamespaceKey, r.plan.Service.Namespace,
+			networkingv1alpha1.NameKey, r.plan.Service.Name, networkingv1alpha1.CollectedByLabel)
 	}
+	return metav1.Condition{
+		Type: networkingv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: networkingv1alpha1.ReasonAllReady, Message: message,
+	}
+}
+
+// crossCluster says whether consumers are to hold slices at all.
+func (r *reporter) crossCluster() bool {
+	return slices.Contains(r.in.MCS.Spec.Types, networkingv1alpha1.ExposureTypeCrossCluster)
 }
 
 // bounded joins the first few items and counts the rest.

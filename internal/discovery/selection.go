@@ -46,6 +46,10 @@ func Select(spec *networkingv1alpha1.MultiClusterServiceSpec, clusters []Cluster
 		return Selection{}, fmt.Errorf("reading spec.consumerClusters%w", err)
 	}
 
+	if slices.Contains(spec.Types, networkingv1alpha1.ExposureTypeLoadBalancer) {
+		// A load balancer stands in front of the providers: nobody consumes.
+		consumers, missingConsumers = nil, nil
+	}
 	missing := slices.Concat(missingProviders, missingConsumers)
 	slices.Sort(missing)
 	return Selection{Providers: providers, Consumers: consumers, Missing: slices.Compact(missing)}, nil
