@@ -140,7 +140,8 @@ func (r *run) failed(ctx context.Context, cause error) error {
 		return errors.New("interrupted; the fleet is taken down")
 	}
 	if r.up == nil { // what came up has been taken down, and the error shows its log
-		return errors.Join(cause, removeIfEmpty(r.dir))
+		_ = os.Remove(r.dir) // fails if there are logs, which are worth a look
+		return cause
 	}
 	if text := r.managerLog(); text != "" {
 		r.fail("The controller-manager said last:")
@@ -173,15 +174,6 @@ func (r *run) managerLog() string {
 		}
 	}
 	return ""
-}
-
-// removeIfEmpty removes what a failed start left, unless it is worth a look.
-func removeIfEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 {
-		return nil //nolint:nilerr // a directory that is gone is as good as removed
-	}
-	return os.Remove(dir)
 }
 
 // down takes the fleet down and leaves nothing.

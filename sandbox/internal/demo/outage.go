@@ -53,12 +53,12 @@ func (s *story) memberDown(ctx context.Context) error {
 func (s *story) memberBack(ctx context.Context) error {
 	w, provider, neighbour := s.world, s.provider(), s.neighbour()
 	began := time.Now()
+	missed := provider.book.expect(began, neighbour.name, neighbour.pods)
 	if err := s.fleet.SetFault(ctx, provider.name, fault.Fault{Name: fault.APIDown}, false); err != nil {
 		return err
 	}
 	back := time.Now()
 	s.fact(fmt.Sprintf("The API server of %s starts, and answers after", provider.name), back.Sub(began))
-	missed := provider.book.expect(back, neighbour.name, neighbour.pods)
 	t, err := w.travel(ctx, change{provider, 1, podNotReady, w.others(provider)}, recoverLimit)
 	if err != nil {
 		return err
@@ -67,9 +67,11 @@ func (s *story) memberBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.fact(fmt.Sprintf("It gets to know the new pod of %s, which it missed, another", neighbour.name), caughtUp.Sub(back))
-	s.fact(fmt.Sprintf("A pod of it turns not ready. %s know after", namesOf(w.others(provider))), t.last)
-	s.fact("of which Kubernetes' own controllers, which have to find their way back as well:", t.own)
+	provider.book.keep(neighbour.name, neighbour.pods)
+	s.figure(fmt.Sprintf("It missed the new pod of %s. It knows it now, after another", neighbour.name), soon(caughtUp.Sub(back)))
+	s.fact("Its pod turns not ready. Kubernetes' own controller, back as well, notices after", t.own)
+	s.fact(fmt.Sprintf("and %s know after another", namesOf(w.others(provider))), t.carried)
+	s.measure("A member is back, until it has what it missed", soon(caughtUp.Sub(back)))
 	s.measure("A member is back, until a change in it is known everywhere", words(t.last))
 	return nil
 }
@@ -84,7 +86,7 @@ func (s *story) hubDown(ctx context.Context) error {
 			return err
 		}
 	}
-	s.say("SIGKILL, to its API server and to the controller-manager. Then a pod of %s turns ready.", provider.name)
+	s.say("SIGKILL to its API server and to the controller-manager. Then a pod of %s turns ready.", provider.name)
 	j, err := w.setOut(ctx, change{provider, 1, podReady, consumers})
 	if err != nil {
 		return err
@@ -129,13 +131,13 @@ func (s *story) hubBack(ctx context.Context, j *journey) error {
 		return fmt.Errorf("waiting for the controller-manager to lead: %w", err)
 	}
 	leads := time.Now()
-	s.fact(fmt.Sprintf("The controller-manager starts, and waits for the lease of the dead one (%s),", before.duration), leads.Sub(began))
+	s.fact(fmt.Sprintf("The controller-manager starts, and leads when the lease of %s has run out, after", before.duration), leads.Sub(began))
 	last, err := s.world.await(ctx, recoverLimit, j.arrivals...)
 	if err != nil {
 		return err
 	}
-	s.fact("The pod's change, which it missed, is known everywhere, another", max(0, last.Sub(leads)))
-	s.measure("The hub leads again after a kill, until what it missed is known everywhere", words(max(0, last.Sub(leads))))
+	s.figure("It missed the pod's change. Everybody knows it now, after another", soon(last.Sub(leads)))
+	s.measure("A killed hub leads again, until what it missed is known everywhere", soon(last.Sub(leads)))
 	return nil
 }
 
@@ -162,7 +164,7 @@ func (s *story) withdraw(ctx context.Context) error {
 	}
 	s.fact("The MultiClusterService is deleted. All of it is gone, everywhere, after", took)
 	s.say("Looked for and not found: dispatched slices and Services in the members, Works on the hub.")
-	s.measure("The MultiClusterService is deleted, until nothing of it is left anywhere", words(took))
+	s.measure("MultiClusterService deleted, until nothing of it is left anywhere", words(took))
 	return nil
 }
 

@@ -24,18 +24,24 @@ func (s summary) String() string {
 	return fmt.Sprintf("%s (worst %s)", words(s.median), words(s.worst))
 }
 
-// words writes a time with as many digits as a reader wants.
+// words writes a time with two digits, or with those before the point.
 func words(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	case d < time.Second-time.Millisecond/2:
-		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	default:
-		return fmt.Sprintf("%.0f s", d.Seconds())
+	value, unit := float64(d)/float64(time.Millisecond), "ms"
+	if d >= time.Second-time.Millisecond/2 {
+		value, unit = d.Seconds(), "s"
 	}
+	if value < 9.95 {
+		return fmt.Sprintf("%.1f %s", value, unit)
+	}
+	return fmt.Sprintf("%.0f %s", value, unit)
+}
+
+// soon is words for a time that may have been over before it was counted.
+func soon(d time.Duration) string {
+	if d <= 0 {
+		return "at once"
+	}
+	return words(d)
 }
 
 // names writes a list as in a sentence: "a, b and c", or "a to z" if it is long.
@@ -77,8 +83,8 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// title begins a sentence.
-func title(text string) string {
+// capital begins a sentence.
+func capital(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -87,7 +93,7 @@ func title(text string) string {
 
 // tail returns the last lines of a log, none of them long.
 func tail(text string) string {
-	const last, long = 8, 200
+	const last, long = 8, 90
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	lines = lines[max(0, len(lines)-last):]
 	for i, line := range lines {

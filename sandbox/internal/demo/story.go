@@ -94,9 +94,9 @@ func (s *story) spread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("On the hub: a MultiClusterService %s. It says: the Service %s, in every cluster.", serviceName, serviceName)
-	s.fact(fmt.Sprintf("%s has its slices, and %s know them too, after", provider.name, namesOf(consumers)), last.Sub(began))
-	s.measure("A MultiClusterService is made, until every consumer has its slices", words(last.Sub(began)))
+	s.say("On the hub: a Service %s, and a MultiClusterService that wants it in every cluster.", serviceName)
+	s.fact(fmt.Sprintf("%s has its slice, and %s have it too, after", provider.name, namesOf(consumers)), last.Sub(began))
+	s.measure("MultiClusterService made, until all consumers have all slices", words(last.Sub(began)))
 	for _, c := range consumers {
 		c.book.keep(provider.name, provider.pods)
 	}
@@ -133,8 +133,8 @@ func (s *story) prepare(ctx context.Context) error {
 		}
 		provider.pods[provider.podAddress(n)] = true
 	}
-	s.say("In %s: two pods %s and %s, Ready. They are objects with a status and no process:", provider.name, provider.podName(1), provider.podName(2))
-	s.say("no packet flows here. Their slices are real, made by Kubernetes' own controller.")
+	s.say("In %s: pods %s and %s, Ready. They are objects without a process: no packet", provider.name, provider.podName(1), provider.podName(2))
+	s.say("flows yet. The slices are real: Kubernetes' own controller makes them of the pods.")
 	return w.createService(ctx)
 }
 
@@ -216,10 +216,10 @@ func (s *story) changes(ctx context.Context) error {
 		}
 		all, carried = append(all, t.last), append(carried, t.carried)
 	}
-	s.say("%s changes in %s: pods turn not ready and ready again, one comes, one goes.", title(number(len(list))), provider.name)
-	s.figure(fmt.Sprintf("Each of %s knows of a pod's change after (median)", namesOf(consumers)), summarize(all).String())
-	s.figure(fmt.Sprintf("Counted from the moment at which the slice of %s knows, after", provider.name), summarize(carried).String())
-	s.measure("A pod changes, until the last consumer knows", summarize(all).String())
-	s.measure("A slice changes, until the last consumer knows", summarize(carried).String())
+	s.say("%s changes in %s, one by one: pods turn not ready and ready again, one comes, one goes.", capital(number(len(list))), provider.name)
+	s.figure(fmt.Sprintf("From a pod's new status to the last slice in %s, median", namesOf(consumers)), summarize(all).String())
+	s.figure(fmt.Sprintf("of that Namesake's part, from the slice in %s to the last copy", provider.name), summarize(carried).String())
+	s.measure("A pod changes, until the last consumer knows (median)", summarize(all).String())
+	s.measure("A slice changes, until its last copy does (median)", summarize(carried).String())
 	return nil
 }

@@ -46,7 +46,7 @@ var (
 
 const (
 	// pollInterval is how often a thing that is not watched is looked at.
-	pollInterval = 5 * time.Millisecond
+	pollInterval = 10 * time.Millisecond
 	// requestTimeout bounds what a poll waits for a server that does not answer.
 	requestTimeout = 5 * time.Second
 )
