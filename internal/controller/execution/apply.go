@@ -20,6 +20,9 @@ import (
 // object which is not ours has gone, or a namespace come.
 const lookAgain = time.Minute
 
+// viewLag is how soon to look again at an object that the view does not show yet.
+const viewLag = 100 * time.Millisecond
+
 // result is how an attempt ended.
 type result struct {
 	// reason and message of the condition Applied; applied is its status.
@@ -73,8 +76,10 @@ func (c *Controller) step(ctx context.Context, writer apply.Writer, s step) resu
 	case update:
 		err = writer.Update(ctx, s.obj)
 	case adopt:
-		return result{applied: true, reason: workv1alpha1.ReasonAdopted, again: lookAgain,
-			message: "an object of that name, not made by Namesake, stands in the cluster and is used as it is"}
+		return result{
+			applied: true, reason: workv1alpha1.ReasonAdopted, again: lookAgain,
+			message: "an object of that name, not made by Namesake, stands in the cluster and is used as it is",
+		}
 	case refuse:
 		return result{reason: workv1alpha1.ReasonConflict, message: s.message, again: lookAgain}
 	case await:
@@ -84,14 +89,31 @@ func (c *Controller) step(ctx context.Context, writer apply.Writer, s step) resu
 	switch {
 	case err == nil:
 		return result{applied: true, reason: workv1alpha1.ReasonAppliedSuccessful}
+	case s.verb == create && apierrors.IsAlreadyExists(err):
+		return alreadyThere(s)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), s.verb == create && apierrors.IsNotFound(err):
-		return result{reason: workv1alpha1.ReasonNamespaceNotFound, again: lookAgain,
-			message: fmt.Sprintf("namespace %s does not exist in the cluster, or is being deleted: the object follows as soon as it is there", s.obj.GetNamespace())}
+		return result{
+			reason: workv1alpha1.ReasonNamespaceNotFound, again: lookAgain,
+			message: fmt.Sprintf("namespace %s does not exist in the cluster, or is being deleted: the object follows as soon as it is there", s.obj.GetNamespace()),
+		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		// The same again would be refused again.
 		return result{reason: workv1alpha1.ReasonAppliedFailed, message: err.Error(), again: lookAgain}
 	}
 	return result{reason: workv1alpha1.ReasonAppliedFailed, message: err.Error(), err: err}
+}
+
+// alreadyThere is the result of making what has come since it was looked for: the
+// view lags behind. A Namespace need only be there; anything else is looked at
+// again, to see whose it is and what it holds.
+func alreadyThere(s step) result {
+	if s.obj.GroupVersionKind() == member.NamespaceKind {
+		return result{applied: true, reason: workv1alpha1.ReasonAppliedSuccessful}
+	}
+	return result{
+		reason: workv1alpha1.ReasonAppliedFailed, again: viewLag,
+		message: describe(s.obj) + " has just come in the cluster: it is looked at again",
+	}
 }
 
 // cleanUp takes the objects of a Work that is going out of the member, those that

@@ -64,18 +64,18 @@ func (c *Controller) memberChanged(e member.Event) {
 		c.queues.Add(e.Member.Name(), e.Work)
 	}
 	if e.GVK == member.NamespaceKind {
-		c.enqueueNamespace(e.Member, e.Key.Name)
+		c.queues.Gather(e.Member, func(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
+			return c.worksInNamespace(ctx, m, e.Key.Name, add)
+		})
 	}
 }
 
-// enqueueNamespace has the Works looked at whose objects are in a namespace.
-func (c *Controller) enqueueNamespace(m *member.Member, namespace string) {
+// worksInNamespace adds the Works whose objects are in a namespace.
+func (c *Controller) worksInNamespace(ctx context.Context, m *member.Member, namespace string, add func(types.NamespacedName)) error {
 	works := &workv1alpha1.WorkList{}
-	// From the cache, which does not fail once it is synced; before that, seeding
-	// finds the Works.
-	if err := c.reader.List(context.Background(), works, client.UnsafeDisableDeepCopy, //nolint:contextcheck // a look into memory on an informer's goroutine
+	if err := c.reader.List(ctx, works, client.UnsafeDisableDeepCopy,
 		client.InNamespace(clusterv1alpha1.ExecutionNamespace(string(m.Name())))); err != nil {
-		return
+		return fmt.Errorf("listing Works: %w", err)
 	}
 	for i := range works.Items {
 		work := &works.Items[i]
@@ -86,9 +86,10 @@ func (c *Controller) enqueueNamespace(m *member.Member, namespace string) {
 			id, err := manifest.IdentityOf(raw)
 			return err == nil && id.Namespace == namespace
 		}) {
-			c.EnqueueWork(work)
+			add(client.ObjectKeyFromObject(work))
 		}
 	}
+	return nil
 }
 
 // Seed implements member.Reconciler: every Work of the member.
