@@ -50,7 +50,7 @@ func acceptableEndpoint(addressType discoveryv1.AddressType, e *discoveryv1.Endp
 		ok := err == nil && ip.Is4()
 		switch addressType {
 		case discoveryv1.AddressTypeIPv6:
-			ok = err == nil && ip.Is6()
+			ok = err == nil && ip.Is6() && ip.String() == a
 		case discoveryv1.AddressTypeFQDN:
 			ok = err != nil
 		case discoveryv1.AddressTypeIPv4:

@@ -97,7 +97,7 @@ func TestConflicts_C7(t *testing.T) {
 				member("c"),
 			},
 			want:          map[string]map[string][]string{"c": {"a-s": {"fd00::1"}, "b-s": nil}},
-			wantConflicts: []discovery.AddressConflict{{Kept: "a", Withheld: "b", Address: "fd00:0:0::0001", Count: 1}},
+			wantConflicts: []discovery.AddressConflict{{Kept: "a", Withheld: "b", Address: "fd00::1", Count: 1}},
 		},
 		"one_host_name_in_two_clusters": {
 			clusters: []discovery.Cluster{

@@ -97,7 +97,7 @@ func someCluster(t *rapid.T, name clusterName) discovery.Cluster {
 func someSelectors(t *rapid.T, clusters []clusterName) (out []clusterSelector) {
 	switch rapid.IntRange(0, 3).Draw(t, "selectors") {
 	case 2:
-		return []clusterSelector{byLabel("region", "eu")}
+		return []clusterSelector{inRegion("eu")}
 	case 3:
 		for _, c := range rapid.SliceOfN(rapid.SampledFrom(append(clusters, "zz")), 1, 3).Draw(t, "names") {
 			out = append(out, clusterSelector{Name: networkingv1alpha1.ClusterName(c)})
@@ -123,7 +123,7 @@ func someWish(t *rapid.T, clusters []clusterName) *wish {
 	case 8:
 		m.Spec.Types = []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeLoadBalancer}
 	case 9:
-		m.Spec.ConsumerClusters = []clusterSelector{byLabel("region", "not valid!")}
+		m.Spec.ConsumerClusters = []clusterSelector{inRegion("not valid!")}
 	}
 	return m
 }

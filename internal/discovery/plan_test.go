@@ -139,7 +139,7 @@ func TestPlan_C1_C5_each_slice_as_its_provider_has_it(t *testing.T) {
 // C12: both keep the hostname, so that the name resolves to both.
 func TestPlan_C12_equal_hostnames(t *testing.T) {
 	stateful := func(address string) *discoveryv1.EndpointSlice {
-		return slice("s", ports(), label(corev1.IsHeadlessService, ""), pod(address, hostname("foo-0")))
+		return slice("s", ports(), label(corev1.IsHeadlessService, ""), pod(address, hostname("foo-1")))
 	}
 	s := snapshot(crossCluster(), member("a", stateful("10.0.0.1")), member("b", stateful("10.1.0.1")), member("c"))
 	s.Template = template(headless)
@@ -149,7 +149,7 @@ func TestPlan_C12_equal_hostnames(t *testing.T) {
 			got[e.Addresses[0]] = *e.Hostname
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"10.0.0.1": "foo-0", "10.1.0.1": "foo-0"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"10.0.0.1": "foo-1", "10.1.0.1": "foo-1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -193,7 +193,7 @@ func TestPlan_hold(t *testing.T) {
 	a, c := member("a", slice("s", pod("10.0.0.1"))), member("c")
 	before := snapshot(crossCluster(exposing(exposurePort{Port: 80})), a, c)
 
-	unreadable := snapshot(crossCluster(func(m *wish) { m.Spec.ProviderClusters = []clusterSelector{byLabel("region", "not valid!")} }), a, c)
+	unreadable := snapshot(crossCluster(func(m *wish) { m.Spec.ProviderClusters = []clusterSelector{inRegion("not valid!")} }), a, c)
 	withoutService := before
 	withoutService.Template = nil
 	deleted := unreadable

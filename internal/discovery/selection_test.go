@@ -10,8 +10,8 @@ import (
 	"github.com/namesake-io/namesake/internal/discovery"
 )
 
-func byLabel(key, value string) clusterSelector {
-	return clusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+func inRegion(region string) clusterSelector {
+	return clusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": region}}}
 }
 
 func TestSelect(t *testing.T) {
@@ -36,15 +36,15 @@ func TestSelect(t *testing.T) {
 			want: discovery.Selection{Providers: []clusterName{"a", "c"}, Consumers: []clusterName{"b"}},
 		},
 		"C27_by_label": {
-			spec: networkingv1alpha1.MultiClusterServiceSpec{ProviderClusters: []clusterSelector{byLabel("region", "eu")}},
+			spec: networkingv1alpha1.MultiClusterServiceSpec{ProviderClusters: []clusterSelector{inRegion("eu")}},
 			want: discovery.Selection{Providers: []clusterName{"a", "b"}, Consumers: all},
 		},
 		"by_name_and_by_label_each_once": {
-			spec: networkingv1alpha1.MultiClusterServiceSpec{ConsumerClusters: []clusterSelector{byLabel("region", "eu"), {Name: "c"}, {Name: "a"}}},
+			spec: networkingv1alpha1.MultiClusterServiceSpec{ConsumerClusters: []clusterSelector{inRegion("eu"), {Name: "c"}, {Name: "a"}}},
 			want: discovery.Selection{Providers: all, Consumers: all},
 		},
 		"a_selector_that_fits_none_means_none": {
-			spec: networkingv1alpha1.MultiClusterServiceSpec{ConsumerClusters: []clusterSelector{byLabel("region", "asia")}},
+			spec: networkingv1alpha1.MultiClusterServiceSpec{ConsumerClusters: []clusterSelector{inRegion("asia")}},
 			want: discovery.Selection{Providers: all},
 		},
 		"C28_a_listed_cluster_does_not_exist": {
@@ -86,7 +86,7 @@ func TestSelect(t *testing.T) {
 			want: discovery.Selection{Providers: []clusterName{"a"}, Consumers: []clusterName{"b"}},
 		},
 		"a_selector_that_cannot_be_read": {
-			spec: networkingv1alpha1.MultiClusterServiceSpec{ConsumerClusters: []clusterSelector{{Name: "a"}, byLabel("region", "not valid!")}},
+			spec: networkingv1alpha1.MultiClusterServiceSpec{ConsumerClusters: []clusterSelector{{Name: "a"}, inRegion("not valid!")}},
 			wantErr: `reading spec.consumerClusters[1].labelSelector: values[0][region]: Invalid value: "not valid!": a valid label must be ` +
 				`an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character ` +
 				`(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -108,7 +109,7 @@ func (o sliceOptions) labelForProxies(out, in *discoveryv1.EndpointSlice) {
 // two endpoints of one hostname within a cluster.
 func translateEndpoint(in *discoveryv1.Endpoint, nodeHints bool) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
-		Addresses:  in.Addresses,
+		Addresses:  canonical(in.Addresses),
 		Conditions: in.Conditions,
 		Hostname:   in.Hostname,
 		Zone:       in.Zone,
@@ -116,6 +117,24 @@ func translateEndpoint(in *discoveryv1.Endpoint, nodeHints bool) discoveryv1.End
 	}
 	if nodeHints {
 		out.Hints.ForNodes = []discoveryv1.ForNode{{Name: foreignNode}}
+	}
+	return out
+}
+
+// canonical returns addresses in the one spelling that new API servers take for
+// IPv6. A provider with an older one may have others, which would keep its whole
+// slice out of a consumer with a new one.
+func canonical(addresses []string) []string {
+	out := addresses
+	for i, a := range addresses {
+		ip, err := netip.ParseAddr(a)
+		if err != nil || ip.String() == a {
+			continue
+		}
+		if &out[0] == &addresses[0] {
+			out = slices.Clone(addresses)
+		}
+		out[i] = ip.String()
 	}
 	return out
 }

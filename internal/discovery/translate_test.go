@@ -133,6 +133,17 @@ func TestTranslate_endpoints(t *testing.T) {
 	}
 }
 
+// A new API server refuses IPv6 addresses that an older one has let through.
+func TestTranslate_C5_addresses_are_spelled_canonically(t *testing.T) {
+	in := slice("s", addressType(discoveryv1.AddressTypeIPv6), pod("FD00:0:0::0001"), pod("fd00::2"))
+	if diff := cmp.Diff([]string{"fd00::1", "fd00::2"}, endpoints(translated(t, in, template()))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := in.Endpoints[0].Addresses[0]; got != "FD00:0:0::0001" {
+		t.Errorf("the provider's own is changed to %s", got)
+	}
+}
+
 // C13, as kube-proxy sees it (pkg/proxy/topology.go): a node uses hints when each
 // ready endpoint has one and one of them is for its zone or node.
 func TestTranslate_C13_topology_of_the_consumer(t *testing.T) {
