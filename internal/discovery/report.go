@@ -73,14 +73,14 @@ func (r *reporter) clusters() []networkingv1alpha1.ClusterServiceStatus {
 		if _, found := slices.BinarySearch(r.plan.Selection.Providers, name); found {
 			c.Roles = append(c.Roles, networkingv1alpha1.RoleProvider)
 			state := r.plan.Provider(name)
-			c.CollectedEndpoints, c.ReadyEndpoints = int32(state.Endpoints), int32(state.Ready) //nolint:gosec // counts of objects in memory
+			c.CollectedEndpoints, c.ReadyEndpoints = int32(state.Endpoints), int32(state.Ready)
 			c.Reason, c.Message = r.providerState(name, state)
 		}
 		if _, found := slices.BinarySearch(r.plan.Selection.Consumers, name); found {
 			c.Roles = append(c.Roles, networkingv1alpha1.RoleConsumer)
 			reason, message := r.consumerState(name)
 			if reason == "" {
-				c.DispatchedEndpoints = int32(wanted[name]) //nolint:gosec // a count of objects in memory
+				c.DispatchedEndpoints = int32(wanted[name])
 			} else if c.Reason == networkingv1alpha1.ReasonAllReady {
 				c.Reason, c.Message = reason, message
 			}
@@ -180,13 +180,14 @@ func (r *reporter) roleCondition(clusters []networkingv1alpha1.ClusterServiceSta
 			continue
 		}
 		total++
+		name := ClusterName(clusters[i].Name)
 		if role == networkingv1alpha1.RoleProvider {
-			if reason, message := r.providerState(ClusterName(clusters[i].Name), r.plan.Provider(ClusterName(clusters[i].Name))); reason != networkingv1alpha1.ReasonAllReady {
+			if reason, message := r.providerState(name, r.plan.Provider(name)); reason != networkingv1alpha1.ReasonAllReady {
 				bad = append(bad, clusters[i].Name+": "+message)
 			}
 			continue
 		}
-		if reason, message := r.consumerState(ClusterName(clusters[i].Name)); reason != "" {
+		if reason, message := r.consumerState(name); reason != "" {
 			bad = append(bad, clusters[i].Name+": "+message)
 		}
 	}
@@ -247,9 +248,11 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	case applied != nil && applied.Status == metav1.ConditionFalse:
 		return not(networkingv1alpha1.ReasonServiceAppliedFailed, applied.Message)
 	case len(r.plan.Conflicts) > 0:
-		c := r.plan.Conflicts[0]
-		return not(networkingv1alpha1.ReasonAddressConflict,
-			fmt.Sprintf("clusters %s and %s both claim %s (and %d more): their pod ranges overlap; callers get it from %s", c.Kept, c.Withheld, c.Address, c.Count-1, c.Kept))
+		return not(networkingv1alpha1.ReasonAddressConflict, conflictMessage(r.plan.Conflicts[0]))
+	}
+	if role := r.lackingRole(); role != "" {
+		return not(networkingv1alpha1.ReasonClusterNotFound,
+			fmt.Sprintf("no joined cluster is selected as a %s: join one with 'namesakectl join', or change the lists of spec", role))
 	}
 	var reason string
 	var bad []string
@@ -276,6 +279,26 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	return metav1.Condition{
 		Type: networkingv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: networkingv1alpha1.ReasonAllReady, Message: message,
 	}
+}
+
+// conflictMessage names two clusters that claim one address.
+func conflictMessage(c AddressConflict) string {
+	what := c.Address
+	if c.Count > 1 {
+		what += fmt.Sprintf(" and %d more", c.Count-1)
+	}
+	return fmt.Sprintf("clusters %s and %s both claim %s: their pod ranges overlap; callers get it from %s", c.Kept, c.Withheld, what, c.Kept)
+}
+
+// lackingRole is the role that no cluster has, or "".
+func (r *reporter) lackingRole() string {
+	switch {
+	case len(r.plan.Selection.Providers) == 0:
+		return "provider"
+	case len(r.plan.Selection.Consumers) == 0 && r.crossCluster():
+		return "consumer"
+	}
+	return ""
 }
 
 // crossCluster says whether consumers are to hold slices at all.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -127,6 +128,9 @@ func translateEndpoint(in *discoveryv1.Endpoint, nodeHints bool) discoveryv1.End
 func canonical(addresses []string) []string {
 	out := addresses
 	for i, a := range addresses {
+		if !strings.Contains(a, ":") {
+			continue // of IPv4 there is one spelling that parses
+		}
 		ip, err := netip.ParseAddr(a)
 		if err != nil || ip.String() == a {
 			continue
