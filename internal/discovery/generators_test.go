@@ -117,6 +117,9 @@ func someWish(t *rapid.T, clusters []clusterName) *wish {
 	if policy := rapid.SampledFrom([]networkingv1alpha1.UnreachablePolicy{"none", "", "Retain", "MarkNotReady", "Withdraw"}).Draw(t, "policy"); policy != "none" {
 		whenUnreachable(policy, time.Minute)(m)
 	}
+	m.Spec.DiscoveryStrategy = rapid.SampledFrom([]networkingv1alpha1.DiscoveryStrategy{
+		"", networkingv1alpha1.DiscoveryRemoteAndLocal, networkingv1alpha1.DiscoveryLocalFirst,
+	}).Draw(t, "strategy")
 	switch rapid.IntRange(0, 9).Draw(t, "wish") {
 	case 7:
 		m.DeletionTimestamp = &metav1.Time{Time: now}
