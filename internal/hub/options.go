@@ -116,12 +116,18 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--controllers: unknown controller %q: known are %s", bare, strings.Join(Names(), ", ")))
 		}
 	}
-	for flag, value := range map[string]time.Duration{
-		"cluster-status-update-frequency": o.ClusterStatusUpdateFrequency,
-		"cluster-api-enablement-interval": o.ClusterEnablementInterval,
+	for _, d := range []struct {
+		flag         string
+		value, least time.Duration
+	}{
+		{"cluster-status-update-frequency", o.ClusterStatusUpdateFrequency, time.Second},
+		{"cluster-api-enablement-interval", o.ClusterEnablementInterval, time.Second},
+		{"cluster-failure-threshold", o.ClusterFailureThreshold, 0},
+		{"cluster-success-threshold", o.ClusterSuccessThreshold, 0},
+		{"cluster-monitor-grace-period", o.ClusterMonitorGracePeriod, 0},
 	} {
-		if value < time.Second {
-			errs = append(errs, fmt.Errorf("--%s: %s is too short: at least 1s", flag, value))
+		if d.value < d.least {
+			errs = append(errs, fmt.Errorf("--%s: %s is too short: at least %s", d.flag, d.value, d.least))
 		}
 	}
 	if o.LeaderElect && o.LeaseDuration <= o.RenewDeadline {

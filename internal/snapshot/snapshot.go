@@ -74,9 +74,20 @@ func FromCluster(c *clusterv1alpha1.Cluster) discovery.Cluster {
 	}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil &&
 		ready.Status != metav1.ConditionTrue && unreachable(ready.Reason) {
-		out.UnreachableSince = ready.LastTransitionTime.Time
+		out.UnreachableSince = silentSince(c, ready.LastTransitionTime.Time)
 	}
 	return out
+}
+
+// silentSince is when a member stopped answering: its condition may have turned
+// false earlier, when it still answered but was not ready.
+func silentSince(c *clusterv1alpha1.Cluster, notReady time.Time) time.Time {
+	for _, t := range c.Spec.Taints {
+		if t.Key == clusterv1alpha1.TaintUnreachable && t.TimeAdded != nil && t.TimeAdded.After(notReady) {
+			return t.TimeAdded.Time
+		}
+	}
+	return notReady
 }
 
 // unreachable says that a reason of the Ready condition means silence.
@@ -143,7 +154,7 @@ func (s Source) Service(ctx context.Context, service types.NamespacedName) (disc
 	selection, err := discovery.Select(&out.MCS.Spec, out.Clusters)
 	if err != nil {
 		// The plan says so; there is nothing to gather.
-		return out, nil //nolint:nilerr // reported by the plan, as a condition
+		return out, nil // reported by the plan, as a condition
 	}
 	for i := range out.Clusters {
 		c := &out.Clusters[i]

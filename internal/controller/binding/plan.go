@@ -252,7 +252,15 @@ func encoded(obj *unstructured.Unstructured) workv1alpha1.Manifest {
 	return m
 }
 
-// compareWorks orders Works.
+// compareWorks orders Works: in each namespace those that stay come first.
 func compareWorks(a, b *workv1alpha1.Work) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(goes(a), goes(b)), cmp.Compare(a.Name, b.Name))
+}
+
+// goes is 1 for a Work that is being deleted.
+func goes(work *workv1alpha1.Work) int {
+	if work.DeletionTimestamp != nil {
+		return 1
+	}
+	return 0
 }

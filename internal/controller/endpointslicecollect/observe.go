@@ -51,7 +51,7 @@ func (c *Controller) observe(ctx context.Context, m *member.Member, service type
 		selection, err := discovery.Select(&mcs.Spec, clusters)
 		if err != nil {
 			st.hold = true
-			return st, nil //nolint:nilerr // told by the dispatcher, as a condition
+			return st, nil // told by the dispatcher, as a condition
 		}
 		if _, selected := slices.BinarySearch(selection.Providers, m.Name()); selected {
 			st.wish = mcs

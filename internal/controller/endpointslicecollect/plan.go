@@ -47,10 +47,12 @@ func plan(st *state) (changes, error) {
 		have, found := held[identityOf(slice)]
 		delete(held, identityOf(slice))
 		switch {
-		case !found || have.work.DeletionTimestamp != nil:
-			// A Work that is going comes back once it has gone.
-			if !found {
-				out.Create = append(out.Create, want)
+		case !found:
+			out.Create = append(out.Create, want)
+		case have.work.DeletionTimestamp != nil:
+			// It comes back once it has gone; nothing but Karmada's finalizer keeps it.
+			if slices.Contains(have.work.Finalizers, workv1alpha1.DispatchFinalizer) {
+				out.Delete = append(out.Delete, have.work)
 			}
 		case !remembers(have, slice, want):
 			updated := have.work.DeepCopy()
@@ -77,13 +79,17 @@ type heldSlice struct {
 }
 
 // bySlice sorts Works by the slice that they hold. spare are second Works for one
-// slice, and those that hold none or more than one.
+// slice, and those that hold none or more than one. Works that hold anything else
+// were suspended by somebody for another reason, and are nobody's memory.
 func bySlice(works []*workv1alpha1.Work) (held map[manifest.Identity]heldSlice, spare []*workv1alpha1.Work, err error) {
 	held = map[manifest.Identity]heldSlice{}
 	for _, work := range slices.SortedFunc(slices.Values(works), byName) {
 		collected, err := manifest.Collected(work)
 		if err != nil {
 			return nil, nil, err
+		}
+		if len(collected) != len(work.Spec.Workload.Manifests) {
+			continue
 		}
 		if len(collected) != 1 {
 			spare = append(spare, work)
@@ -101,10 +107,14 @@ func bySlice(works []*workv1alpha1.Work) (held map[manifest.Identity]heldSlice, 
 
 // release takes our interest off a Work, and removes it when nobody else has any.
 func release(out *changes, work *workv1alpha1.Work) {
-	owners := without(strings.Split(work.Labels[networkingv1alpha1.CollectedByLabel], "."), owner)
-	if len(owners) == 0 {
+	all := strings.Split(work.Labels[networkingv1alpha1.CollectedByLabel], ".")
+	owners := without(all, owner)
+	switch {
+	case len(owners) == 0:
 		out.Delete = append(out.Delete, work)
 		return
+	case !slices.Contains(all, owner):
+		return // others want it, and we are not among them
 	}
 	updated := work.DeepCopy()
 	updated.Labels[networkingv1alpha1.CollectedByLabel] = strings.Join(owners, ".")
@@ -186,5 +196,15 @@ func identityOf(slice *discoveryv1.EndpointSlice) manifest.Identity {
 	return manifest.Identity{Group: discoveryv1.GroupName, Kind: "EndpointSlice", Namespace: slice.Namespace, Name: slice.Name}
 }
 
-// byName orders Works.
-func byName(a, b *workv1alpha1.Work) int { return cmp.Compare(a.Name, b.Name) }
+// byName orders Works, those that stay first.
+func byName(a, b *workv1alpha1.Work) int {
+	return cmp.Or(cmp.Compare(goes(a), goes(b)), cmp.Compare(a.Name, b.Name))
+}
+
+// goes is 1 for a Work that is being deleted.
+func goes(work *workv1alpha1.Work) int {
+	if work.DeletionTimestamp != nil {
+		return 1
+	}
+	return 0
+}

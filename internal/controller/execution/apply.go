@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/manifest"
 	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
 // lookAgain bounds how long something that no event tells can go unseen: that an
@@ -135,10 +137,34 @@ func (c *Controller) cleanUp(ctx context.Context, m *member.Member, work *workv1
 		case err != nil:
 			return err
 		case found && ours(have, obj) && have.GetDeletionTimestamp() == nil:
+			shared, err := c.heldElsewhere(ctx, work, raw)
+			if err != nil {
+				return err
+			}
+			if shared {
+				continue
+			}
 			if err := writer.Delete(ctx, have); err != nil {
 				return err
 			}
 		}
 	}
 	return c.writer.RemoveFinalizer(ctx, work, workv1alpha1.ExecutionFinalizer)
+}
+
+// heldElsewhere says that another Work, one that stays, puts the same object into
+// the member. The object is that Work's then.
+func (c *Controller) heldElsewhere(ctx context.Context, going *workv1alpha1.Work, raw workv1alpha1.Manifest) (bool, error) {
+	id, err := manifest.IdentityOf(raw)
+	if err != nil {
+		return false, err
+	}
+	works := &workv1alpha1.WorkList{}
+	if err := c.reader.List(ctx, works, client.UnsafeDisableDeepCopy, client.InNamespace(going.Namespace),
+		client.MatchingFields{snapshot.ManifestIndex: id.String()}); err != nil {
+		return false, fmt.Errorf("listing Works that hold %s: %w", id, err)
+	}
+	return slices.ContainsFunc(works.Items, func(w workv1alpha1.Work) bool {
+		return w.Name != going.Name && w.DeletionTimestamp == nil && !manifest.IsCollected(&w)
+	}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,15 +143,18 @@ func over(below, above map[string]string) map[string]string {
 
 // describe names an object for a person.
 func describe(obj *unstructured.Unstructured) string {
+	if obj.GetNamespace() == "" {
+		return obj.GetKind() + " " + obj.GetName()
+	}
 	return fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
 }
 
-// assigned are the fields of a Service's spec that its cluster decides on. The
-// wanted value counts only where there is none yet.
+// assigned are the fields of a Service's spec that its cluster decides on. Of a
+// wish only "headless" counts, where the cluster has not assigned an address.
 var assigned = []string{"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"}
 
 // defaulted are the fields that a server fills in when they are left out.
-var defaulted = []string{"type", "sessionAffinity", "internalTrafficPolicy", "externalTrafficPolicy", "allocateLoadBalancerNodePorts"}
+var defaulted = []string{"type", "sessionAffinity", "internalTrafficPolicy", "externalTrafficPolicy", "allocateLoadBalancerNodePorts", "loadBalancerClass"}
 
 // retainService copies into the wanted Service what the member's own has been
 // given by its cluster.
@@ -163,7 +167,7 @@ func retainService(want, have map[string]any) {
 	for _, field := range assigned {
 		if value, found := haveSpec[field]; found {
 			wantSpec[field] = value
-		} else {
+		} else if field != "clusterIP" || wantSpec[field] != corev1.ClusterIPNone {
 			delete(wantSpec, field)
 		}
 	}

@@ -94,11 +94,16 @@ func endClaim(out *changes, st *state) {
 // or without it when there are none. Nil: that is what it says already.
 func withClaim(rb *workv1alpha2.ResourceBinding, key types.NamespacedName, clusters []workv1alpha2.TargetCluster) *workv1alpha2.ResourceBinding {
 	out := rb.DeepCopy()
-	out.Spec.RequiredBy = slices.DeleteFunc(out.Spec.RequiredBy, func(c workv1alpha2.BindingSnapshot) bool {
-		return c.Namespace == key.Namespace && c.Name == key.Name
-	})
-	if len(clusters) > 0 {
-		out.Spec.RequiredBy = append(out.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: clusters})
+	isOurs := func(c workv1alpha2.BindingSnapshot) bool { return c.Namespace == key.Namespace && c.Name == key.Name }
+	claim := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: clusters}
+	at := slices.IndexFunc(out.Spec.RequiredBy, isOurs)
+	switch {
+	case len(clusters) == 0:
+		out.Spec.RequiredBy = slices.DeleteFunc(out.Spec.RequiredBy, isOurs)
+	case at >= 0:
+		out.Spec.RequiredBy[at] = claim // in its place, so that the order settles
+	default:
+		out.Spec.RequiredBy = append(out.Spec.RequiredBy, claim)
 	}
 	if equality.Semantic.DeepEqual(rb.Spec.RequiredBy, out.Spec.RequiredBy) {
 		return nil

@@ -27,12 +27,13 @@ func plan(st *state) (changes, error) {
 	var out changes
 	standing := map[string]bool{}
 	wanted := propagates(st.namespace)
-	for _, work := range st.works {
+	for _, work := range slices.SortedFunc(slices.Values(st.works), compareWorks) {
 		cluster := strings.TrimPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)
 		switch {
 		case wanted && slices.Contains(st.clusters, cluster) && !standing[cluster]:
 			standing[cluster] = true
-		case work.DeletionTimestamp == nil:
+		case work.DeletionTimestamp == nil && len(work.Spec.Workload.Manifests) == 1:
+			// One that holds more than the namespace is somebody else's.
 			out.Delete = append(out.Delete, work)
 		}
 	}
@@ -48,10 +49,12 @@ func plan(st *state) (changes, error) {
 			out.Create = append(out.Create, work)
 		}
 	}
-	slices.SortFunc(out.Delete, func(a, b *workv1alpha1.Work) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 	return out, nil
+}
+
+// compareWorks orders Works.
+func compareWorks(a, b *workv1alpha1.Work) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // propagates says whether a namespace of the hub is to be in members.
