@@ -151,12 +151,13 @@ func (q *Queues[K]) Gather(m *Member, gather func(ctx context.Context, m *Member
 }
 
 // queueOf returns the member's queue, made and drained from the first call on.
-// Nil before Start and after the end. A member that is connected anew, under the
-// same ID, gets a new queue.
+// Nil before Start and after the end, and for a connection that is not the one in
+// the registry: one that has left, or is still being made. A member that is
+// connected anew, under the same ID, gets a new queue.
 func (q *Queues[K]) queueOf(m *Member) *queue[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.spawn == nil {
+	if current, found := q.registry.Get(m.id.Name); q.spawn == nil || !found || current != m {
 		return nil
 	}
 	if have := q.queues[m.id]; have != nil {
