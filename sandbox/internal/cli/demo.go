@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"os/signal"
+
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/namesake-io/namesake/sandbox/internal/demo"
 )
@@ -22,8 +25,12 @@ an error. The fleet is taken down at the end, and on SIGINT.`,
 			if err := complete(&options.Fleet); err != nil {
 				return err
 			}
+			// When nobody reads any more (`sandbox demo | head`), the story ends and
+			// takes its fleet down, instead of dying and leaving it.
+			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGPIPE)
+			defer stop()
 			options.Out = cmd.OutOrStdout()
-			return demo.Run(cmd.Context(), options)
+			return demo.Run(ctx, options)
 		},
 	}
 	flags := cmd.Flags()

@@ -198,7 +198,7 @@ func (r *run) invite() {
 		fmt.Sprintf("%s get services -n %s -o wide", r.program("namesakectl"), namespace),
 		kubectl + " get services,endpointslices",
 		fmt.Sprintf("%s fault --dir %s member1 api-down", r.program("sandbox"), r.dir),
-		fmt.Sprintf("%s get clusters     # half a minute later", r.program("namesakectl")),
+		r.program("namesakectl") + " get clusters     # half a minute later",
 		fmt.Sprintf("%s fault --dir %s member1 api-down off", r.program("sandbox"), r.dir),
 		fmt.Sprintf("%s status --dir %s", r.program("sandbox"), r.dir),
 		fmt.Sprintf("%s down --dir %s", r.program("sandbox"), r.dir),

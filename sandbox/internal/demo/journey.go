@@ -75,9 +75,10 @@ func (w *world) setOut(ctx context.Context, c change) (*journey, error) {
 	return j, c.member.reportPod(ctx, c.pod, c.what == podReady)
 }
 
-// arrive waits until the change is in every consumer.
+// arrive waits until the change is in every consumer. The limit is for the way
+// from the provider's slice to the last consumer, which is Namesake's.
 func (w *world) arrive(ctx context.Context, j *journey, limit time.Duration) (times, error) {
-	own, err := w.await(ctx, limit, j.own)
+	own, err := w.await(ctx, ownLimit, j.own)
 	if err != nil {
 		return times{}, err
 	}

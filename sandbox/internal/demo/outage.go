@@ -68,7 +68,7 @@ func (s *story) memberBack(ctx context.Context) error {
 		return err
 	}
 	provider.book.keep(neighbour.name, neighbour.pods)
-	s.figure(fmt.Sprintf("It missed the new pod of %s. It knows it now, after another", neighbour.name), soon(caughtUp.Sub(back)))
+	s.figure(fmt.Sprintf("It missed the new pod of %s. From then on, it knows it", neighbour.name), later(caughtUp.Sub(back)))
 	s.fact("Its pod turns not ready. Kubernetes' own controller, back as well, notices after", t.own)
 	s.fact(fmt.Sprintf("and %s know after another", namesOf(w.others(provider))), t.carried)
 	s.measure("A member is back, until it has what it missed", soon(caughtUp.Sub(back)))
@@ -91,7 +91,7 @@ func (s *story) hubDown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.await(ctx, changeLimit, j.own); err != nil {
+	if _, err := w.await(ctx, ownLimit, j.own); err != nil {
 		return err
 	}
 	if err := pause(ctx, holdTime); err != nil {
@@ -131,12 +131,12 @@ func (s *story) hubBack(ctx context.Context, j *journey) error {
 		return fmt.Errorf("waiting for the controller-manager to lead: %w", err)
 	}
 	leads := time.Now()
-	s.fact(fmt.Sprintf("The controller-manager starts, and leads when the lease of %s has run out, after", before.duration), leads.Sub(began))
+	s.fact(fmt.Sprintf("The controller-manager starts, and leads when the lease of %s has run out, after", words(before.duration)), leads.Sub(began))
 	last, err := s.world.await(ctx, recoverLimit, j.arrivals...)
 	if err != nil {
 		return err
 	}
-	s.figure("It missed the pod's change. Everybody knows it now, after another", soon(last.Sub(leads)))
+	s.figure("It missed the pod's change. From then on, everybody knows it", later(last.Sub(leads)))
 	s.measure("A killed hub leads again, until what it missed is known everywhere", soon(last.Sub(leads)))
 	return nil
 }

@@ -12,8 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// width is the number of columns that a line may take.
-const width = 96
+const (
+	// width is the number of columns that a line may take.
+	width = 98
+	// indent is before each line of the story. It is small, since the tables of
+	// other programs, which are quoted, are wide.
+	indent = "  "
+)
 
 type colour string
 
@@ -60,7 +65,7 @@ func (o *output) heading(n, of int, text string) {
 
 // say writes a line of the story.
 func (o *output) say(format string, args ...any) {
-	fmt.Fprintf(o.w, "     %s\n", fmt.Sprintf(format, args...))
+	fmt.Fprintf(o.w, indent+"%s\n", fmt.Sprintf(format, args...))
 }
 
 // fact writes what was seen, and on the right how long it took.
@@ -70,14 +75,14 @@ func (o *output) fact(text string, took time.Duration) {
 
 // figure writes a text, and on the right a figure.
 func (o *output) figure(text, figure string) {
-	gap := width - 5 - utf8.RuneCountInString(text) - utf8.RuneCountInString(figure)
-	fmt.Fprintf(o.w, "     %s%s%s\n", text, strings.Repeat(" ", max(2, gap)), o.paint(green, figure))
+	gap := width - len(indent) - utf8.RuneCountInString(text) - utf8.RuneCountInString(figure)
+	fmt.Fprintf(o.w, indent+"%s%s%s\n", text, strings.Repeat(" ", max(2, gap)), o.paint(green, figure))
 }
 
 // quote writes what another program printed.
 func (o *output) quote(text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(o.w, "       %s\n", o.paint(dim, strings.TrimRight(line, " \n")))
+		fmt.Fprintf(o.w, indent+"%s\n", o.paint(dim, strings.TrimRight(line, " \n")))
 	}
 }
 

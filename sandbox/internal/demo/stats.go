@@ -44,6 +44,14 @@ func soon(d time.Duration) string {
 	return words(d)
 }
 
+// later is soon in a sentence.
+func later(d time.Duration) string {
+	if d <= 0 {
+		return soon(d)
+	}
+	return "after " + words(d)
+}
+
 // names writes a list as in a sentence: "a, b and c", or "a to z" if it is long.
 func names(list []string) string {
 	const long = 4
@@ -93,7 +101,7 @@ func capital(text string) string {
 
 // tail returns the last lines of a log, none of them long.
 func tail(text string) string {
-	const last, long = 8, 90
+	const last, long = 8, 140
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	lines = lines[max(0, len(lines)-last):]
 	for i, line := range lines {

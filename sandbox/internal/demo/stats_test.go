@@ -75,13 +75,15 @@ func TestSentences(t *testing.T) {
 		number(13):           "13",
 		number(-1):           "-1",
 		soon(-1):             "at once",
+		later(0):             "at once",
+		later(time.Second):   "after 1.0 s",
 		soon(time.Second):    "1.0 s",
 		capital("ten"):       "Ten",
 		capital(""):          "",
 		endpoints{}.String(): "none",
 		endpoints{"b": true, "a": false}.String(): "a (not ready), b",
 		tail("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"):   "3\n4\n5\n6\n7\n8\n9\n10",
-		tail(strings.Repeat("x", 300)):            strings.Repeat("x", 90) + "…",
+		tail(strings.Repeat("x", 300)):            strings.Repeat("x", 140) + "…",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
