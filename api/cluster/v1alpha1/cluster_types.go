@@ -56,6 +56,8 @@ type ClusterSpec struct {
 	// APIEndpoint is the URL of the member's API server, for example
 	// https://10.0.0.1:6443. Required in Push mode.
 	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="!self.contains('://') || (isURL(self) && url(self).getScheme() in ['https', 'http'] && url(self).getHost() != '')",message="apiEndpoint must be the URL of an API server, for example https://10.0.0.1:6443"
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
 
 	// SecretRef names the Secret with the credential for the member: keys
@@ -75,6 +77,8 @@ type ClusterSpec struct {
 
 	// ProxyURL is an HTTP, HTTPS or SOCKS5 proxy on the way to the member.
 	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self == '' || (isURL(self) && url(self).getScheme() in ['http', 'https', 'socks5'] && url(self).getHost() != '')",message="proxyURL must be the URL of a proxy, for example http://10.0.0.2:3128; its scheme is http, https or socks5"
 	ProxyURL string `json:"proxyURL,omitempty"`
 
 	// ProxyHeader is sent to the proxy with CONNECT.

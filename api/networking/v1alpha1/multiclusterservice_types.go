@@ -55,6 +55,7 @@ type MultiClusterServiceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.name) ? q.name : '') == (has(p.name) ? p.name : '')))",message="spec.ports must not name a port twice"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || p.name == '' || self.exists_one(q, has(q.name) && q.name == p.name))",message="spec.ports must not use a name twice"
 	// +listType=atomic
 	Ports []ExposurePort `json:"ports,omitempty"`
 
@@ -141,6 +142,7 @@ type ExposurePort struct {
 	// single unnamed port.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$')",message="a port's name is a DNS-1123 label: lower case letters, digits and '-'"
 	Name string `json:"name,omitempty"`
 
 	// Port is the port number of the Service (not of the pods).
@@ -210,6 +212,9 @@ type UnreachableProviders struct {
 	// GracePeriod is how long a provider must be unreachable before a policy
 	// other than Retain takes effect, for example "5m".
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,6}([.][0-9]{1,9})?(ms|s|m|h))+)$')",message="gracePeriod must be a duration of zero or more, for example 5m or 1h30m"
 	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 }
 
