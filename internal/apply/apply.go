@@ -5,7 +5,7 @@
 //   - Objects that the hub owns alone: Create, Update under their
 //     resourceVersion, Delete under their UID.
 //   - Objects that others write too: Patch, with just the fields that are ours,
-//     and Status by server-side apply.
+//     or Apply, where those are items of a list; Status by server-side apply.
 package apply
 
 import (
@@ -76,6 +76,14 @@ func (w Writer) Patch(ctx context.Context, obj client.Object, fields map[string]
 		return err
 	}
 	return w.done("patch", obj, w.client.Patch(ctx, obj, patch, client.FieldOwner(w.owner)))
+}
+
+// Apply applies the fields of obj, all of which are ours, by server-side apply.
+// Where obj has a resourceVersion, it fails with a conflict if the object has
+// changed since.
+func (w Writer) Apply(ctx context.Context, obj *unstructured.Unstructured) error {
+	config := client.ApplyConfigurationFromUnstructured(obj)
+	return w.done("apply", obj, w.client.Apply(ctx, config, client.FieldOwner(w.owner), client.ForceOwnership))
 }
 
 // Status applies the fields of obj's status that are ours. obj holds apiVersion,
