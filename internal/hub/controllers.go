@@ -102,6 +102,7 @@ func addCollect(p parts) error {
 func addDispatch(p parts) error {
 	c := endpointslicedispatch.New(p.source, p.mgr.GetClient(), p.mgr.GetEventRecorder("namesake-"+endpointslicedispatch.Name))
 	p.hooks.wish = append(p.hooks.wish, c.EnqueueService)
+	p.hooks.status = append(p.hooks.status, c.EnqueueReport)
 	p.hooks.service = append(p.hooks.service, c.EnqueueService)
 	p.hooks.selection = append(p.hooks.selection, c.EnqueueAll)
 	p.hooks.work = append(p.hooks.work, c.EnqueueRemembered)

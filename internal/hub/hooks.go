@@ -24,6 +24,8 @@ import (
 type hooks struct {
 	// wish: a MultiClusterService came, went, or asks for something else.
 	wish []func(types.NamespacedName)
+	// status: that of a MultiClusterService changed, whoever wrote it.
+	status []func(types.NamespacedName)
 	// service: the Service of a MultiClusterService changed.
 	service []func(types.NamespacedName)
 	// selection: a Cluster changed in a way that may change who takes part.
@@ -90,7 +92,10 @@ func (h *hooks) wishHandler(interest *snapshot.Interest) toolscache.ResourceEven
 		}
 		if old != nil && current != nil && old.GetGeneration() == current.GetGeneration() && old.GetUID() == current.GetUID() &&
 			equality.Semantic.DeepEqual(old.GetLabels(), current.GetLabels()) {
-			return // its status, or annotations
+			for _, call := range h.status {
+				call(key)
+			}
+			return
 		}
 		for _, call := range h.wish {
 			call(key)

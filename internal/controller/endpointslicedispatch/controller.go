@@ -73,6 +73,10 @@ func (c *Controller) EnqueueService(service types.NamespacedName) {
 	c.reporter.add(service)
 }
 
+// EnqueueReport has the status of a service looked at: what others say there, for
+// example that the Service is applied, is part of what is reported.
+func (c *Controller) EnqueueReport(service types.NamespacedName) { c.reporter.add(service) }
+
 // EnqueueAll has everything planned and looked at, after the set of clusters has
 // changed.
 func (c *Controller) EnqueueAll() {
@@ -187,7 +191,9 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service ty
 	}
 	if !m.Slices().Synced() {
 		// What stands there is not known. It is looked at once it is known.
-		c.reporter.record(plan, m.Name(), outcomeOf(member.ErrUnreachable))
+		if !m.Reachable() {
+			c.reporter.record(plan, m.Name(), outcomeOf(member.ErrUnreachable))
+		}
 		return 0, nil
 	}
 	changes := plan.For(m.Name(), standing(m, plan))
