@@ -24,8 +24,6 @@ type parts struct {
 	mgr    ctrl.Manager
 	source snapshot.Source
 	opts   *Options
-	// life returns the context that connections to members live in.
-	life func() context.Context
 	// hooks are called on changes of hub objects; controllers with a queue for
 	// each member add theirs.
 	hooks *hooks
@@ -78,7 +76,7 @@ func addControllers(ctx context.Context, p parts) error {
 }
 
 func addCluster(p parts) error {
-	return cluster.Add(p.mgr, p.source.Members, p.life, cluster.Options{
+	return cluster.Add(p.mgr, p.source.Members, cluster.Options{
 		FailureThreshold:   p.opts.ClusterFailureThreshold,
 		SuccessThreshold:   p.opts.ClusterSuccessThreshold,
 		EnablementInterval: p.opts.ClusterEnablementInterval,

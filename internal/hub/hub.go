@@ -4,17 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -32,12 +37,17 @@ import (
 	"github.com/namesake-io/namesake/internal/controller/cluster"
 	"github.com/namesake-io/namesake/internal/controller/endpointslicedispatch"
 	"github.com/namesake-io/namesake/internal/controller/multiclusterservice"
+	"github.com/namesake-io/namesake/internal/feature"
 	"github.com/namesake-io/namesake/internal/member"
 	"github.com/namesake-io/namesake/internal/snapshot"
+	"github.com/namesake-io/namesake/internal/webhook"
 )
 
 // stopTimeout is how long work that is under way may take when the process ends.
 const stopTimeout = 15 * time.Second
+
+// leaseName is the name of the lease that the leader holds.
+const leaseName = "namesake-controller-manager"
 
 // NewScheme returns the kinds that the hub works with.
 func NewScheme() (*runtime.Scheme, error) {
@@ -98,7 +108,7 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 	defer members.Close()
 
 	p := parts{
-		mgr: mgr, opts: opts, hooks: &hooks{}, life: func() context.Context { return ctx },
+		mgr: mgr, opts: opts, hooks: &hooks{},
 		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: snapshot.NewInterest()},
 	}
 	defer func() {
@@ -111,6 +121,11 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 	}
 	if err := p.hooks.install(ctx, mgr.GetCache(), p.source.Interest); err != nil {
 		return err
+	}
+	if opts.Webhook.Enabled() {
+		if err := webhook.Add(mgr, opts.Webhook, opts.Features.Enabled(feature.MultiClusterService)); err != nil {
+			return err
+		}
 	}
 	klog.FromContext(ctx).Info("Starting", "hub", config.Host)
 	if err := mgr.Start(ctx); err != nil {
@@ -141,6 +156,10 @@ func register(c prometheus.Collector) (unregister func(), err error) {
 // newManager returns a manager with the hub's caches.
 func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options) (ctrl.Manager, error) {
 	timeout := stopTimeout
+	lock, err := newLock(config, opts)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
@@ -150,18 +169,18 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options) (ctr
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{clusterv1alpha1.SystemNamespace: {}}},
 			},
 		},
-		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
-		HealthProbeBindAddress:        opts.ProbeBindAddress,
-		PprofBindAddress:              opts.PprofBindAddress,
-		LeaderElection:                opts.LeaderElect,
-		LeaderElectionID:              "namesake-controller-manager",
-		LeaderElectionNamespace:       opts.LeaderElectNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &opts.LeaseDuration,
-		RenewDeadline:                 &opts.RenewDeadline,
-		RetryPeriod:                   &opts.RetryPeriod,
-		GracefulShutdownTimeout:       &timeout,
+		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Metrics:                metricsserver.Options{BindAddress: opts.MetricsBindAddress},
+		HealthProbeBindAddress: opts.ProbeBindAddress,
+		PprofBindAddress:       opts.PprofBindAddress,
+		LeaderElection:         opts.LeaderElect,
+		// With a lock of ours, for its identity.
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &opts.LeaseDuration,
+		RenewDeadline:                       &opts.RenewDeadline,
+		RetryPeriod:                         &opts.RetryPeriod,
+		GracefulShutdownTimeout:             &timeout,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a manager: %w", err)
@@ -170,6 +189,30 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options) (ctr
 		return nil, fmt.Errorf("adding health checks: %w", err)
 	}
 	return mgr, nil
+}
+
+// newLock returns the lease that the leader holds.
+func newLock(config *rest.Config, opts *Options) (resourcelock.Interface, error) {
+	identity := opts.LeaderElectIdentity
+	if identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("making a name for this replica: %w", err)
+		}
+		identity = host + "_" + string(uuid.NewUUID())
+	}
+	// A client of its own: a queue of other requests must not cost the lease.
+	config = rest.AddUserAgent(config, "leader-election")
+	config.Timeout = opts.RenewDeadline / 2
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the lease: %w", err)
+	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: opts.LeaderElectNamespace, Name: leaseName},
+		Client:     client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}, nil
 }
 
 // loadConfig returns how to reach the hub.

@@ -61,7 +61,7 @@ type Options struct {
 	Burst int
 }
 
-// Member is the connection to one member. It lives until its context ends.
+// Member is the connection to one member. It lives until it is stopped.
 type Member struct {
 	id       ID
 	config   Config
@@ -165,7 +165,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 	return m, nil
 }
 
-// start runs the member until the context ends or stop is called.
+// start runs the member until stop is called.
 func (m *Member) start(ctx context.Context) {
 	ctx, m.cancel = context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.id.Name)))
 	m.stopped.Go(func() { m.prober.run(ctx) })

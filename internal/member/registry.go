@@ -20,6 +20,8 @@ type Registry struct {
 	incoming map[discovery.ClusterName]*Member
 	handlers []Handler
 	closed   bool
+	// stopping are members that have left, and may still be ending.
+	stopping sync.WaitGroup
 }
 
 // NewRegistry returns a registry without members.
@@ -70,8 +72,8 @@ func (r *Registry) Health(name discovery.ClusterName) (Health, bool) {
 // Ensure makes a member be connected as the configuration says. A new token is
 // taken over in place. Any other change makes a new connection, which replaces
 // the old one once it has seen the member's slices, so that a wrong change cuts
-// nothing. The context is that of the process, not of a call: the member lives
-// in it.
+// nothing. The member outlives the call and its context, of which it takes no
+// more than the logger: it lives until it leaves, or the registry is closed.
 func (r *Registry) Ensure(ctx context.Context, cfg Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +91,7 @@ func (r *Registry) Ensure(ctx context.Context, cfg Config) error {
 		have.tokens.set(cfg.Token)
 		if next, found := r.incoming[cfg.ID.Name]; found {
 			delete(r.incoming, cfg.ID.Name)
-			go next.stop()
+			r.stopping.Go(next.stop)
 		}
 		return nil
 	}
@@ -99,7 +101,7 @@ func (r *Registry) Ensure(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		delete(r.incoming, cfg.ID.Name)
-		go next.stop()
+		r.stopping.Go(next.stop)
 	}
 
 	next, err := connect(cfg, r.opts, r.emit)
@@ -111,7 +113,7 @@ func (r *Registry) Ensure(ctx context.Context, cfg Config) error {
 	} else {
 		r.members[cfg.ID.Name] = next
 	}
-	next.start(ctx)
+	next.start(context.WithoutCancel(ctx))
 	return nil
 }
 
@@ -122,7 +124,7 @@ func (r *Registry) Leave(name discovery.ClusterName) {
 	defer r.mu.Unlock()
 	if next, found := r.incoming[name]; found {
 		delete(r.incoming, name)
-		go next.stop()
+		r.stopping.Go(next.stop)
 	}
 	if m, found := r.members[name]; found {
 		delete(r.members, name)
@@ -130,7 +132,7 @@ func (r *Registry) Leave(name discovery.ClusterName) {
 	}
 }
 
-// Close ends all connections and returns when nothing of them runs any more.
+// Close ends all connections and returns when nothing of any member runs any more.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -139,19 +141,18 @@ func (r *Registry) Close() {
 	clear(r.incoming)
 	r.mu.Unlock()
 
-	var stopped sync.WaitGroup
 	for _, m := range all {
-		stopped.Go(m.stop)
+		r.stopping.Go(m.stop)
 	}
-	stopped.Wait()
+	r.stopping.Wait()
 }
 
 // retire stops a member that is no longer in the registry. The lock is held.
 func (r *Registry) retire(m *Member) {
-	go func() {
+	r.stopping.Go(func() {
 		m.stop()
 		r.tell(Event{Kind: EventLeft, Member: m})
-	}()
+	})
 }
 
 // emit passes an event on to the handlers. A connection that is still being made
@@ -165,7 +166,7 @@ func (r *Registry) emit(e Event) {
 			r.members[name] = e.Member
 			delete(r.incoming, name)
 			if old != nil {
-				go old.stop()
+				r.stopping.Go(old.stop)
 			}
 		} else if e.Kind != EventHealth {
 			r.mu.Unlock()

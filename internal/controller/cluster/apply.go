@@ -46,7 +46,7 @@ func (c *Controller) prepare(ctx context.Context, st *state) error {
 }
 
 // connect makes the member be connected as its Cluster and Secret say.
-func (c *Controller) connect(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, secretErr error) error {
+func (c *Controller) connect(ctx context.Context, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, secretErr error) error {
 	if cluster.Spec.SyncMode != clusterv1alpha1.Push {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (c *Controller) connect(cluster *clusterv1alpha1.Cluster, secret *corev1.Se
 		return errors.New("spec.apiEndpoint is empty: it must be the URL of the member's API server")
 	}
 	spec := cluster.Spec.DeepCopy()
-	return c.members.Ensure(c.life(), member.Config{
+	return c.members.Ensure(ctx, member.Config{
 		ID:       member.ID{Name: nameOf(cluster.Name), UID: cluster.UID},
 		Endpoint: spec.APIEndpoint,
 		CABundle: secret.Data[clusterv1alpha1.SecretCABundleKey],
@@ -128,7 +128,7 @@ func sameTaints(a, b []corev1.Taint) bool {
 func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error) {
 	push := st.cluster.Spec.SyncMode == clusterv1alpha1.Push
 	force := st.cluster.Annotations[clusterv1alpha1.ForceUnjoinAnnotation] == "true"
-	connectErr := c.connect(st.cluster, st.secret, st.secretErr)
+	connectErr := c.connect(ctx, st.cluster, st.secret, st.secretErr)
 	m, connected := c.members.Get(nameOf(st.cluster.Name))
 	answers := connected && m.Reachable() && connectErr == nil
 

@@ -46,16 +46,12 @@ type Controller struct {
 	members  *member.Registry
 	recorder events.EventRecorder
 	served   *served
-	// life returns the context of the process: connections outlive the call that
-	// makes them.
-	life func() context.Context
 }
 
-// Add makes the controller and adds it to a manager. life returns the context
-// that connections live in.
-func Add(mgr ctrl.Manager, members *member.Registry, life func() context.Context, opts Options) error {
+// Add makes the controller and adds it to a manager.
+func Add(mgr ctrl.Manager, members *member.Registry, opts Options) error {
 	c := &Controller{
-		opts: opts, reader: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: members, life: life,
+		opts: opts, reader: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: members,
 		writer: apply.NewWriter(mgr.GetClient(), "namesake-cluster"), wrote: apply.NewMemory(),
 		recorder: mgr.GetEventRecorder("namesake-" + Name), served: newServed(opts.EnablementInterval),
 	}
@@ -134,7 +130,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.prepare(ctx, st); err != nil {
 		return reconcile.Result{}, fmt.Errorf("preparing cluster %s: %w", req.Name, err)
 	}
-	connectErr := c.connect(st.cluster, st.secret, st.secretErr)
+	connectErr := c.connect(ctx, st.cluster, st.secret, st.secretErr)
 	p := plan(st, connectErr, c.opts)
 	if err := c.apply(ctx, st, p); err != nil {
 		return reconcile.Result{}, errors.Join(fmt.Errorf("reporting on cluster %s: %w", req.Name, err), connectErr)
