@@ -41,7 +41,7 @@ func newObjects(config *rest.Config, opts cache.Options, m *Member) (*objects, e
 	opts.DefaultLabelSelector = labels.SelectorFromSet(labels.Set{workv1alpha1.ManagedLabel: workv1alpha1.ManagedValue})
 	opts.DefaultTransform = keepOwnMark
 	opts.ByObject = map[client.Object]cache.ByObject{&corev1.Namespace{}: {Label: labels.Everything()}}
-	opts.Mapper = meta.MultiRESTMapper{knownKinds(), opts.Mapper}
+	opts.Mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), opts.Mapper}}
 	c, err := cache.New(config, opts)
 	if err != nil {
 		return nil, fmt.Errorf("making a cache for member %q: %w", m.id.Name, err)
