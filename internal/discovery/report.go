@@ -245,8 +245,6 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	case len(r.plan.Selection.Missing) > 0:
 		return not(networkingv1alpha1.ReasonClusterNotFound,
 			"not joined: "+bounded(r.missing(), ", ")+"; the other clusters are served")
-	case applied != nil && applied.Status == metav1.ConditionFalse:
-		return not(networkingv1alpha1.ReasonServiceAppliedFailed, applied.Message)
 	case len(r.plan.Conflicts) > 0:
 		return not(networkingv1alpha1.ReasonAddressConflict, conflictMessage(r.plan.Conflicts[0]))
 	}
@@ -264,10 +262,15 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 			bad = append(bad, clusters[i].Name+": "+clusters[i].Message)
 		}
 	}
-	if reason != "" {
+	switch {
+	case reason != "" && reason != networkingv1alpha1.ReasonProgressing:
+		// A cluster that says why comes before the Service that does not stand in it.
 		return not(reason, bounded(bad, "; "))
-	}
-	if applied == nil {
+	case applied != nil && applied.Status == metav1.ConditionFalse:
+		return not(networkingv1alpha1.ReasonServiceAppliedFailed, applied.Message)
+	case reason != "":
+		return not(reason, bounded(bad, "; "))
+	case applied == nil:
 		return not(networkingv1alpha1.ReasonProgressing, "the Service is on its way to the clusters")
 	}
 	message := fmt.Sprintf("%d providers, %d consumers", len(r.plan.Selection.Providers), len(r.plan.Selection.Consumers))

@@ -14,6 +14,7 @@ import (
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 	"github.com/namesake-io/namesake/internal/feature"
+	"github.com/namesake-io/namesake/internal/webhook"
 )
 
 // Options are what the flags of the controller-manager say.
@@ -28,13 +29,16 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	LeaseDuration        time.Duration
-	RenewDeadline        time.Duration
-	RetryPeriod          time.Duration
+	// LeaderElectIdentity is this replica's name. Empty: one made for this run.
+	LeaderElectIdentity string
+	LeaseDuration       time.Duration
+	RenewDeadline       time.Duration
+	RetryPeriod         time.Duration
 
 	MetricsBindAddress string
 	ProbeBindAddress   string
 	PprofBindAddress   string
+	Webhook            webhook.Options
 
 	KubeAPIQPS      float32
 	KubeAPIBurst    int
@@ -65,6 +69,7 @@ func NewOptions() (*Options, error) {
 		RetryPeriod:          2 * time.Second,
 		MetricsBindAddress:   "127.0.0.1:8080",
 		ProbeBindAddress:     "127.0.0.1:10357",
+		Webhook:              webhook.DefaultOptions(),
 		// High enough that the API server's priority and fairness, and not the
 		// client, decides; there to stop a runaway.
 		KubeAPIQPS: 1000, KubeAPIBurst: 2000,
@@ -87,6 +92,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Work only while holding the lease, so that of several replicas one works.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-elect-resource-namespace", o.LeaderElectNamespace, "Namespace of the lease, on the hub.")
+	fs.StringVar(&o.LeaderElectIdentity, "leader-elect-identity", o.LeaderElectIdentity, "Name of this replica, as the lease holds it. A replica that is killed and started again under its name works on at once, without waiting for its own lease to run out. No two replicas may have one name; a pod's name is a good one. Empty: a name made for this run.")
 	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration, "How long others wait for a leader that does not renew its lease.")
 	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline, "How long a leader tries to renew its lease before it stops.")
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "How often the lease is renewed, or tried for.")
@@ -94,6 +100,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "Address of the metrics endpoint. '0' switches it off; ':8080' serves every interface.")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress, "Address of /healthz and /readyz. '0' switches it off; ':10357' serves every interface.")
 	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Address of the profiling endpoint. Empty: none.")
+
+	o.Webhook.AddFlags(fs)
 
 	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "Requests per second to the hub's API server. Below zero: no bound.")
 	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, "Requests to the hub's API server in a burst.")
@@ -109,7 +117,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate says what is wrong with the options, all at once.
 func (o *Options) Validate() error {
-	var errs []error
+	errs := []error{o.Webhook.Validate()}
 	for _, name := range o.Controllers {
 		bare := strings.TrimPrefix(name, "-")
 		if bare != "*" && !slices.Contains(Names(), bare) {

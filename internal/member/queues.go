@@ -111,12 +111,9 @@ func (q *Queues[K]) Reseed() {
 // handle follows the life of members.
 func (q *Queues[K]) handle(e Event) {
 	switch e.Kind {
-	case EventSynced:
+	case EventSynced, EventHealth:
+		// Also when it stops answering: then what cannot be done is told.
 		q.seed(e.Member)
-	case EventHealth:
-		if e.Member.Reachable() {
-			q.seed(e.Member)
-		}
 	case EventLeft:
 		q.mu.Lock()
 		defer q.mu.Unlock()

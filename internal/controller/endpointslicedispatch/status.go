@@ -26,10 +26,13 @@ import (
 const (
 	// firstReport is how long a report waits for what happens together.
 	firstReport = 50 * time.Millisecond
-	// reportInterval is the least time between two status writes of one service,
-	// and how long consumers that are on their way are waited for.
+	// reportInterval is the least time between two status writes of one service.
 	reportInterval = time.Second
-	reportWorkers  = 4
+	// settleWait is how long consumers that are on their way are waited for before
+	// that is told. What is wrong is told at once. Longer than a restart takes, so
+	// that a restart which changes nothing writes nothing.
+	settleWait    = 5 * time.Second
+	reportWorkers = 4
 )
 
 // reporter writes the status of MultiClusterServices: coalesced, and only when
@@ -243,7 +246,7 @@ func (s *reported) wait(now time.Time, settled bool) time.Duration {
 	if s.unsettledSince.IsZero() {
 		s.unsettledSince = now
 	}
-	return max(interval, s.unsettledSince.Add(reportInterval).Sub(now), 0)
+	return max(interval, s.unsettledSince.Add(settleWait).Sub(now), 0)
 }
 
 // justWrote says that this is what was last written, and that the cache may not

@@ -31,7 +31,7 @@ const Name = "multiclusterservice"
 
 // pendingWait is how long clusters that have not said yet how they took the
 // Service are waited for before they are told to be missing.
-const pendingWait = time.Second
+const pendingWait = 5 * time.Second
 
 // cleanInterval is how often it is looked whether all is gone that a deleted
 // object gave. Most of it is in members, whose own events come in their time.
