@@ -379,9 +379,13 @@ func testAPISlow(t *testing.T, dir string) {
 		t.Errorf("a request took %v over a path slowed by 200ms", got)
 	}
 	must(t, "fault", "--dir", dir, "member1", "api-slow", "off")
-	if got := fastest(); got >= 200*time.Millisecond {
-		t.Errorf("a request took %v over a path that is slow no more", got)
-	}
+	// On a busy machine a request may take long for other reasons, but not all.
+	eventually(t, "asking over a path that is slow no more", func() error {
+		if got := fastest(); got >= 200*time.Millisecond {
+			return fmt.Errorf("the fastest of five requests took %v", got)
+		}
+		return nil
+	})
 	wantFaults(t, dir, "member1")
 }
 
@@ -399,9 +403,8 @@ func testComponents(t *testing.T, dir string) {
 		t.Errorf("a stopped server: %v, want a time-out", err)
 	}
 	must(t, "cont", "--dir", dir, name)
-	if err := readyz(t.Context(), set); err != nil {
-		t.Errorf("after cont: %v", err)
-	}
+	// It needs a moment to find its own connections whole again.
+	eventually(t, "waiting for a continued server", func() error { return readyz(t.Context(), set) })
 
 	must(t, "kill", "--dir", dir, name)
 	if got := component(t, dir, name).State; got != "dead" {
@@ -415,7 +418,9 @@ func testComponents(t *testing.T, dir string) {
 
 	// What was stored is still there when etcd comes back.
 	must(t, "restart", "--dir", dir, "etcd")
-	member1 := client(t, config(t, filepath.Join(dir, "member1.kubeconfig"), ""))
+	patient := config(t, filepath.Join(dir, "member1.kubeconfig"), "")
+	patient.Timeout = 5 * time.Second // one request that hangs is not to use up the time of all
+	member1 := client(t, patient)
 	eventually(t, "reading what was stored before etcd restarted", func() error {
 		_, err := member1.CoreV1().ConfigMaps("default").Get(t.Context(), "before", metav1.GetOptions{})
 		return err
