@@ -172,7 +172,7 @@ func TestPlainUp(t *testing.T) {
 			t.Errorf("call %d is %q, want %q", i, got[i], want[i])
 		}
 	}
-	if !strings.HasSuffix(got[1], " --leader-elect=true --v=4") {
+	if !strings.HasSuffix(got[1], " --leader-elect-identity=controller-manager --v=4") {
 		t.Errorf("controller-manager's arguments are %q", got[1])
 	}
 

@@ -33,7 +33,7 @@ func (p *Plan) addNamesake(o Options) {
 	hub := o.path(hubName + ".kubeconfig")
 	p.Install = []Step{{
 		Name: "install",
-		Argv: []string{ctl, "install", "--kubeconfig", hub},
+		Argv: []string{ctl, "install", "--kubeconfig", hub, "--webhook-url", "https://" + o.loopback(WebhookPort)},
 		Log:  o.log("install"),
 	}}
 	p.Manager = []Component{{
@@ -43,9 +43,11 @@ func (p *Plan) addNamesake(o Options) {
 			"--kubeconfig", hub,
 			"--metrics-bind-address", o.loopback(MetricsPort),
 			"--health-probe-bind-address", o.loopback(HealthPort),
-			"--leader-elect=true",
+			"--webhook-bind-address", o.loopback(WebhookPort),
+			// A fleet has one, so a killed one may take its own lease back at once.
+			"--leader-elect=true", "--leader-elect-identity=" + ourManagerName,
 		}, o.ControllerManagerArgs...),
-		Ports: []int{o.Ports[MetricsPort], o.Ports[HealthPort]},
+		Ports: []int{o.Ports[MetricsPort], o.Ports[HealthPort], o.Ports[WebhookPort]},
 		Log:   o.log(ourManagerName),
 		Tier:  TierClient,
 		Ready: Probe{URL: "http://" + o.loopback(HealthPort) + "/readyz"},
