@@ -9,3 +9,9 @@ import "embed"
 //
 //go:embed namesake/crds/*.yaml
 var CRDs embed.FS
+
+// Webhooks are the webhook configurations, in namesake/webhooks/webhooks.yaml, as
+// they are for a controller-manager in the cluster.
+//
+//go:embed namesake/webhooks/webhooks.yaml
+var Webhooks []byte

@@ -35,18 +35,24 @@ var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v
 
 // NewCommand returns `install`.
 func NewCommand(f *target.Factory) *cobra.Command {
-	dryRun := false
+	dryRun, webhooks := false, webhookOptions{}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Put Namesake's kinds on the hub",
 		Long: `Put Namesake's kinds on the hub: create or update its CRDs and the namespace
 karmada-cluster, and wait until the API server serves them. It may be run any
-number of times.`,
+number of times.
+
+With --webhook-url or --webhook-service it also registers the admission webhooks
+that the controller-manager serves; their certificate is the controller-manager's
+to make. Everything works without them too: bad objects are then told by a
+condition.`,
 		Args: console.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Run(cmd.Context(), f, dryRun)
+			return run(cmd.Context(), f, &webhooks, dryRun)
 		},
 	}
+	webhooks.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "let the hub check everything, and change nothing")
 	return cmd
 }
@@ -59,8 +65,12 @@ type installing struct {
 	dryRun  bool
 }
 
-// Run installs and tells what it does.
-func Run(ctx context.Context, f *target.Factory, dryRun bool) error {
+// run installs and tells what it does.
+func run(ctx context.Context, f *target.Factory, webhooks *webhookOptions, dryRun bool) error {
+	configurations, err := webhooks.configurations()
+	if err != nil {
+		return err
+	}
 	hub, err := f.Hub()
 	if err != nil {
 		return err
@@ -85,6 +95,11 @@ func Run(ctx context.Context, f *target.Factory, dryRun bool) error {
 	}
 	if err := i.step("Namespace "+membership.Namespace, func() (string, error) { return i.ensureNamespace(ctx) }); err != nil {
 		return err
+	}
+	for _, c := range configurations {
+		if err := i.step(c.GetKind()+" "+c.GetName(), func() (string, error) { return i.ensureWebhooks(ctx, c) }); err != nil {
+			return err
+		}
 	}
 	if dryRun {
 		i.steps.End("Nothing was changed; checked")
