@@ -15,6 +15,7 @@ const (
 	EtcdPeerPort   = "etcd-peer"
 	MetricsPort    = "controller-manager-metrics"
 	HealthPort     = "controller-manager-health"
+	WebhookPort    = "controller-manager-webhook"
 	Relay          = "relay"
 	ourManagerName = "controller-manager"
 )
@@ -136,7 +137,7 @@ func PortNames(members int, bare bool) []string {
 	}
 	names = append(names, EtcdPort, EtcdPeerPort)
 	if !bare {
-		names = append(names, MetricsPort, HealthPort)
+		names = append(names, MetricsPort, HealthPort, WebhookPort)
 	}
 	return names
 }
