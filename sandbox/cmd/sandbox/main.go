@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,7 +18,6 @@ func main() {
 	// The first signal asks for an orderly end, a second one ends at once.
 	context.AfterFunc(ctx, stop)
 	if err := cli.New(version).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "sandbox:", err)
-		os.Exit(1)
+		os.Exit(cli.Exit(err, os.Stderr))
 	}
 }

@@ -28,6 +28,10 @@ func upCommand() *cobra.Command {
 Plain, the hub has Namesake's types, bin/controller-manager runs against it, and
 every member is joined and Ready. With --bare, there are control planes only.
 
+With --data-plane, each member has a node that runs pods as processes of this
+machine, with kube-proxy, CoreDNS and a network between members. This needs root;
+without it, the control planes come up alone.
+
 DIR then has hub.kubeconfig, member1.kubeconfig …, kubeconfig with all contexts,
 hub-paths/ with the kubeconfigs that go the way of the hub (which faults can cut
 or slow), logs/ and state.json. If anything fails, nothing but logs is left.`,
@@ -58,6 +62,8 @@ or slow), logs/ and state.json. If anything fails, nothing but logs is left.`,
 	flags.BoolVar(&dryRun, "dry-run", false, "print files, commands and ports, and do nothing (free ports differ each time)")
 	flags.IntVar(&options.PortBase, "port-base", 0, "use this `port` and those that follow (default: free ones)")
 	flags.StringVar(&options.BinDir, "bin-dir", "", "`directory` of kubebox, namesakectl and controller-manager (default: that of sandbox)")
+	flags.BoolVar(&options.DataPlane, "data-plane", false, "nodes that run pods, kube-proxy, CoreDNS and a network between members (needs root)")
+	flags.StringVar(&options.Images, "images", "", "`file` that maps more image names to programs of this machine")
 	flags.StringArrayVar(&options.ControllerManagerArgs, "controller-manager-arg", nil, "another `argument` for controller-manager (repeatable)")
 	return cmd
 }
@@ -74,6 +80,11 @@ func complete(o *fleet.UpOptions) error {
 	}
 	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {
 		return fmt.Errorf("finding --bin-dir: %w", err)
+	}
+	if o.Images != "" {
+		if o.Images, err = filepath.Abs(o.Images); err != nil {
+			return fmt.Errorf("finding --images: %w", err)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@
 //	start.go      one process: spawn, record, wait until ready
 //	down.go       the end, in order, also of fleets that were killed half-way
 //	component.go  restart, kill, stop, cont
+//	dataplane.go  network, client pods
 //	faults.go     faults of a member
 //	status.go     what is true now
 //

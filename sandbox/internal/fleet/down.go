@@ -30,7 +30,7 @@ const maxSweeps = 10
 func (f *Fleet) Down(ctx context.Context) error {
 	if _, err := os.Stat(f.dir); errors.Is(err, os.ErrNotExist) {
 		f.progress.Say("nothing to do: %s does not exist", f.dir)
-		return f.sweep(ctx)
+		return errors.Join(f.sweep(ctx), f.removeNetwork())
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -61,6 +61,7 @@ func (f *Fleet) tearDown(ctx context.Context) error {
 		errs = append(errs, endTier(ctx, st, tier))
 	}
 	errs = append(errs, f.sweep(ctx))
+	errs = append(errs, f.removeNetwork())
 	if err := errors.Join(errs...); err != nil {
 		return err // the record stays, so that down can be run again
 	}

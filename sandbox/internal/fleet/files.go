@@ -31,7 +31,7 @@ const (
 // in which it is removed. The record goes last: while it is there, the rest is
 // known to be ours.
 func owned() []string {
-	names := []string{"etcd", "pki", "hub-paths", plan.RelaySocket, plan.RelayFile, "kubeconfig", "hub.kubeconfig"}
+	names := []string{"etcd", "pki", "hub-paths", plan.RelaySocket, plan.RelayFile, "dataplane", "pods", plan.NetworkFile, "kubeconfig", "hub.kubeconfig"}
 	for _, m := range plan.Members(plan.MaxMembers) {
 		names = append(names, m+".kubeconfig")
 	}
@@ -103,7 +103,7 @@ func (f *Fleet) writeFiles(p *plan.Plan) error {
 	for _, l := range p.Links {
 		config.Paths = append(config.Paths, relay.Path{Member: l.Member, Listen: l.Listen, Target: l.Target})
 	}
-	return config.Write(f.path(plan.RelayFile))
+	return errors.Join(config.Write(f.path(plan.RelayFile)), f.writeDataPlane(p))
 }
 
 // writeCredentials makes all keys and certificates. It returns the pairs by

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/namesake-io/namesake/sandbox/internal/netns"
 	"github.com/namesake-io/namesake/sandbox/internal/plan"
 	"github.com/namesake-io/namesake/sandbox/internal/ports"
 	"github.com/namesake-io/namesake/sandbox/internal/process"
@@ -209,6 +210,11 @@ func newProbeClient(probe plan.Probe) (*http.Client, error) {
 	if probe.Socket != "" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return relay.Dial(ctx, probe.Socket)
+		}
+	}
+	if probe.Namespace != "" {
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return netns.Dial(ctx, probe.Namespace, network, address)
 		}
 	}
 	if probe.CA != "" {

@@ -34,6 +34,10 @@ type UpOptions struct {
 	PortBase int
 	// ControllerManagerArgs are added to those of our controller-manager.
 	ControllerManagerArgs []string
+	// DataPlane adds nodes that run pods, whose images are programs of this
+	// machine; Images may name a file with more of them.
+	DataPlane bool
+	Images    string
 }
 
 func (o UpOptions) validate() error {
@@ -51,12 +55,13 @@ func (o UpOptions) validate() error {
 			return fmt.Errorf("%s is missing in %s: run `make build`, or say where it is with --bin-dir (%w)", name, o.BinDir, err)
 		}
 	}
-	return nil
+	return o.validateDataPlane()
 }
 
 // Up brings a fleet up and returns when all of it is ready. When anything fails
 // or the context ends, it takes down what it has made.
 func (f *Fleet) Up(ctx context.Context, o UpOptions) error {
+	o.settleDataPlane(f.progress)
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -92,7 +97,7 @@ func (f *Fleet) Up(ctx context.Context, o UpOptions) error {
 func (f *Fleet) clear(ctx context.Context) error {
 	st, err := state.Load(f.dir)
 	if errors.Is(err, state.ErrNone) {
-		return errors.Join(f.checkForeign(), f.sweep(ctx))
+		return errors.Join(f.checkForeign(), f.sweep(ctx), f.removeNetwork())
 	}
 	if err == nil && st.Phase == state.Ready {
 		alive := 0
@@ -128,7 +133,7 @@ func (f *Fleet) build(ctx context.Context, o UpOptions) error {
 		return err
 	}
 	defer held.ReleaseAll()
-	st := &state.Fleet{Instance: rand.Text(), Phase: state.Starting, Bare: o.Bare, Members: o.Members}
+	st := &state.Fleet{Instance: rand.Text(), Phase: state.Starting, Bare: o.Bare, Members: o.Members, DataPlane: o.DataPlane}
 	for _, c := range append(p.Components, p.Manager...) {
 		st.Components = append(st.Components, state.Component{Component: c})
 	}
@@ -169,7 +174,11 @@ func (s *starter) addNamesake(ctx context.Context, p *plan.Plan) error {
 }
 
 func (f *Fleet) plan(o UpOptions) (*plan.Plan, *ports.Held, error) {
-	held, err := ports.Choose(plan.PortNames(o.Members, o.Bare), o.PortBase)
+	names := plan.PortNames(o.Members, o.Bare)
+	if o.DataPlane {
+		names = append(names, plan.DataPlanePortNames(o.Members)...)
+	}
+	held, err := ports.Choose(names, o.PortBase)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,6 +186,7 @@ func (f *Fleet) plan(o UpOptions) (*plan.Plan, *ports.Held, error) {
 		Dir: f.dir, BinDir: o.BinDir, Sandbox: o.Sandbox,
 		Members: o.Members, Bare: o.Bare, Ports: held.Numbers,
 		ControllerManagerArgs: o.ControllerManagerArgs,
+		DataPlane:             o.DataPlane, FleetID: f.id(), Images: o.Images,
 	})
 	if err != nil {
 		held.ReleaseAll()

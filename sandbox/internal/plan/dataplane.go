@@ -111,7 +111,7 @@ func (o Options) kubeProxy(m MemberNetwork) Component {
 			"--conntrack-tcp-timeout-established=0s",
 			"--conntrack-tcp-timeout-close-wait=0s",
 		)),
-		Log: o.log(name),
+		Log:   o.log(name),
 		Needs: []string{FabricPort, APIServer(m.Name)},
 		Tier:  TierClient,
 		Ready: Probe{URL: "http://" + proxyHealth + "/healthz", Namespace: m.Node},
@@ -134,7 +134,6 @@ func (o Options) coreDNS(m MemberNetwork) Component {
 // waits half a minute for a cache shows nothing more.
 func (o Options) corefile(m MemberNetwork) string {
 	return fmt.Sprintf(`.:53 {
-    bind %s %s
     errors
     ready %s
     kubernetes cluster.local in-addr.arpa ip6.arpa {
@@ -145,7 +144,7 @@ func (o Options) corefile(m MemberNetwork) string {
     }
     cache 1
 }
-`, m.Node4, m.Node6, dnsReady, o.nodeCert(m.Name).Path+".kubeconfig")
+`, dnsReady, o.nodeCert(m.Name).Path+".kubeconfig")
 }
 
 // ClusterDomain ends every name that a member's CoreDNS knows.

@@ -28,9 +28,9 @@ const (
 // Network is the data plane of a fleet: a node for each member, all of them
 // joined by a bridge in a namespace of its own.
 //
-//	pod ─ veth ─┐                                        ┌─ veth ─ pod
-//	pod ─ veth ─┤ member1's node ─ veth ─ bridge ─ veth ─ member2's node
-//	client ─────┘                       (fabric)         └─ client
+//	pods ─┐                                                  ┌─ pods
+//	      ├─ member1's node ─── fabric (bridge) ─── member2's node
+//	client┘                                                  └─ client
 type Network struct {
 	// ID is part of every namespace's name.
 	ID      string          `json:"id"`

@@ -37,6 +37,8 @@ type Fleet struct {
 	Phase    Phase  `json:"phase"`
 	Bare     bool   `json:"bare"`
 	Members  int    `json:"members"`
+	// DataPlane tells whether the members have nodes that run pods.
+	DataPlane bool `json:"dataPlane,omitempty"`
 	// Components stand in the order in which they were planned.
 	Components []Component `json:"components"`
 	// Faults holds the active faults of each member, by fault name.
