@@ -272,7 +272,8 @@ func (s *site) condition(ctx context.Context, name, kind string) (*metav1.Condit
 	return c, nil
 }
 
-// waitCondition waits until a condition says this, in words that have a part.
+// waitCondition waits until a condition has this reason, or any if it is empty,
+// in words that have a part.
 func (s *site) waitCondition(name, kind, reason, part string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("condition %s of %s", kind, name), func(ctx context.Context) error {
@@ -280,7 +281,7 @@ func (s *site) waitCondition(name, kind, reason, part string) {
 		if err != nil {
 			return err
 		}
-		if c.Reason != reason || !strings.Contains(c.Message, part) {
+		if reason != "" && c.Reason != reason || !strings.Contains(c.Message, part) {
 			return fmt.Errorf("%s, %s: %q, want %s and %q", c.Status, c.Reason, c.Message, reason, part)
 		}
 		return nil
