@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/namesake-io/namesake/sandbox/internal/fault"
 )
@@ -17,9 +16,6 @@ const (
 
 	manager      = "controller-manager"
 	hubAPIServer = "hub-apiserver"
-	// leaseNamespace and leaseName are those of the controller-manager.
-	leaseNamespace = "karmada-cluster"
-	leaseName      = "namesake-controller-manager"
 )
 
 // memberDown stops the provider's API server: its pods may be well, so nothing
@@ -107,37 +103,16 @@ func (s *story) hubDown(ctx context.Context) error {
 		return err
 	}
 	s.fact("The hub's API server starts, and answers after", time.Since(began))
-	return s.hubBack(ctx, j)
-}
-
-// hubBack starts the controller-manager again, and follows the change that
-// waits for it.
-func (s *story) hubBack(ctx context.Context, j *journey) error {
-	before, err := s.world.leader(ctx)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
+	began = time.Now()
 	if err := s.fleet.Restart(ctx, manager); err != nil {
 		return err
 	}
-	if err := poll(ctx, recoverLimit, func(ctx context.Context) error {
-		now, err := s.world.leader(ctx)
-		if err == nil && now.holder == before.holder {
-			err = fmt.Errorf("%s still holds the lease", now.holder)
-		}
-		return err
-	}); err != nil {
-		return fmt.Errorf("waiting for the controller-manager to lead: %w", err)
-	}
-	leads := time.Now()
-	s.fact(fmt.Sprintf("The controller-manager starts, and leads when the lease of %s has run out, after", words(before.duration)), leads.Sub(began))
-	last, err := s.world.await(ctx, recoverLimit, j.arrivals...)
+	last, err := w.await(ctx, recoverLimit, j.arrivals...)
 	if err != nil {
 		return err
 	}
-	s.figure("It missed the pod's change. From then on, everybody knows it", later(last.Sub(leads)))
-	s.measure("A killed hub leads again, until what it missed is known everywhere", soon(last.Sub(leads)))
+	s.fact("The controller-manager starts. Everybody knows the change that it missed after", last.Sub(began))
+	s.measure("A killed hub starts, until what it missed is known everywhere", words(last.Sub(began)))
 	return nil
 }
 
@@ -213,20 +188,4 @@ func (w *world) unchanged(provider *cluster, counts map[string]int) error {
 		}
 	}
 	return w.losses()
-}
-
-// lease says who leads, and how long a lease is good without being renewed.
-type lease struct {
-	holder   string
-	duration time.Duration
-}
-
-func (w *world) leader(ctx context.Context) (lease, error) {
-	object, err := w.hub.get(ctx, leases, leaseNamespace, leaseName)
-	if err != nil {
-		return lease{}, fmt.Errorf("reading the lease of the controller-manager: %w", err)
-	}
-	holder, _, _ := unstructured.NestedString(object.Object, "spec", "holderIdentity")
-	seconds, _, _ := unstructured.NestedInt64(object.Object, "spec", "leaseDurationSeconds")
-	return lease{holder, time.Duration(seconds) * time.Second}, nil
 }

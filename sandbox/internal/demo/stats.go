@@ -52,9 +52,9 @@ func later(d time.Duration) string {
 	return "after " + words(d)
 }
 
-// names writes a list as in a sentence: "a, b and c", or "a to z" if it is long.
+// names writes a list as in a sentence: "a, b and c", or "a to z" if there are more than three.
 func names(list []string) string {
-	const long = 4
+	const long = 3
 	switch n := len(list); {
 	case n == 0:
 		return "none"

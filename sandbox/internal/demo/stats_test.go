@@ -59,7 +59,7 @@ func TestNames(t *testing.T) {
 		"a":         "a",
 		"a b":       "a and b",
 		"a b c":     "a, b and c",
-		"a b c d":   "a, b, c and d",
+		"a b c d":   "a to d",
 		"a b c d e": "a to e",
 	} {
 		if got := names(strings.Fields(list)); got != want {

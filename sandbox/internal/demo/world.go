@@ -38,7 +38,6 @@ var (
 	nodes                = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	pods                 = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	services             = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	leases               = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	endpointSlices       = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 	multiClusterServices = schema.GroupVersionResource{Group: "networking.karmada.io", Version: "v1alpha1", Resource: "multiclusterservices"}
 	works                = schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha1", Resource: "works"}
