@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,7 +124,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 	}
 	authenticated := authenticate(base, m.tokens)
 	m.prober = &prober{
-		endpoint: cfg.Endpoint,
+		endpoint: strings.TrimRight(cfg.Endpoint, "/"),
 		client:   &http.Client{Transport: authenticated},
 		interval: opts.ProbeInterval,
 		failed:   make(chan struct{}, 1),
