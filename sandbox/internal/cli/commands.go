@@ -107,7 +107,15 @@ func faultCommand() *cobra.Command {
                     connections hang, old ones and new ones
   api-slow=200ms    each round trip from the hub to the member takes so much longer
 
-Paths other than the hub's (memberN.kubeconfig) are not touched by the last two.`,
+Paths other than the hub's (memberN.kubeconfig) are not touched by the last two.
+With a data plane, as root:
+
+  east-west-down    the member's link to the other members is down
+  pods-unreachable  the member's pods hear nobody and are heard by nobody; probes
+                    of its own node still reach them, and its API server is fine
+  packet-loss=20%   so many packets are lost on the link to the other members,
+                    each way
+  latency=50ms      each round trip over that link takes so much longer`,
 		Example: "  sandbox fault --dir DIR member1 api-slow=200ms\n  sandbox fault --dir DIR member1 api-slow off",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {

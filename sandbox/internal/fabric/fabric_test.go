@@ -120,6 +120,52 @@ func TestPodsReachEachOther(t *testing.T) {
 	}
 }
 
+func mustNotCall(t *testing.T, namespace string, to netip.Addr) {
+	t.Helper()
+	if seen, err := call(t, namespace, to); err == nil {
+		t.Errorf("%s calls %s: seen as %s, want no answer", namespace, to, seen)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	n := newNetwork(t)
+	m1, m2 := n.Members[0], n.Members[1]
+	addresses, _ := m1.PodAddresses(0)
+	pod := n.PodNamespace(m1.Name, "0")
+	if err := AddPod(m1, pod, addresses); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, pod, addresses.V4)
+	serve(t, pod, addresses.V6)
+	set := func(f Faults) {
+		t.Helper()
+		for range 2 { // saying it twice changes nothing
+			if err := SetFaults(n, m1, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set(Faults{LinkDown: true})
+	mustNotCall(t, m2.Client, addresses.V4)
+	mustCall(t, m1.Client, m1.ClientAddresses().V4, addresses.V4)
+
+	set(Faults{})
+	mustCall(t, m2.Client, m2.ClientAddresses().V4, addresses.V4)
+	mustCall(t, m2.Client, m2.ClientAddresses().V6, addresses.V6)
+
+	set(Faults{PodsUnreachable: true})
+	mustNotCall(t, m2.Client, addresses.V4)
+	mustNotCall(t, m1.Client, addresses.V6)
+	mustCall(t, m1.Node, m1.Node4, addresses.V4)
+
+	set(Faults{Loss: 1})
+	mustNotCall(t, m2.Client, addresses.V4)
+	mustCall(t, m1.Client, m1.ClientAddresses().V6, addresses.V6)
+
+	set(Faults{})
+	mustCall(t, m2.Client, m2.ClientAddresses().V4, addresses.V4)
+}
+
 func TestForwarder(t *testing.T) {
 	n := newNetwork(t)
 	m := n.Members[0]

@@ -24,6 +24,11 @@ func TestParse(t *testing.T) {
 		"value negative":          {text: "api-slow=-1s", wantErr: `not "-1s"`},
 		"value zero":              {text: "api-slow=0s", wantErr: `not "0s"`},
 		"value too long":          {text: "api-slow=61s", wantErr: `at most 1m`},
+		"a share":                 {text: "packet-loss=20%", want: Fault{Name: PacketLoss, Value: "20%"}},
+		"share without percent":   {text: "packet-loss=20", wantErr: `a percentage between 0% and 100%, as in packet-loss=20%; not "20"`},
+		"share above all":         {text: "packet-loss=101%", wantErr: `not "101%"`},
+		"share of nothing":        {text: "packet-loss=0%", wantErr: `not "0%"`},
+		"share of no number":      {text: "packet-loss=NaN%", wantErr: `not "NaN%"`},
 		"value where none is due": {text: "api-down=yes", wantErr: "api-down takes no value"},
 	}
 	for name, tt := range tests {

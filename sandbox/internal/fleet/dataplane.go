@@ -11,9 +11,11 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/namesake-io/namesake/sandbox/internal/contain"
 	"github.com/namesake-io/namesake/sandbox/internal/fabric"
+	"github.com/namesake-io/namesake/sandbox/internal/fault"
 	"github.com/namesake-io/namesake/sandbox/internal/netns"
 	"github.com/namesake-io/namesake/sandbox/internal/plan"
 	"github.com/namesake-io/namesake/sandbox/internal/process"
@@ -88,6 +90,32 @@ func (f *Fleet) member(st *state.Fleet, name string) (*plan.Network, plan.Member
 	}
 	m, err := n.Member(name)
 	return n, m, err
+}
+
+// setNetwork gives a member's network the faults that the record wants of it.
+func (f *Fleet) setNetwork(st *state.Fleet, name string) error {
+	n, m, err := f.member(st, name)
+	if err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("faults of a data plane need root")
+	}
+	var wanted fabric.Faults
+	given := st.Faults[name]
+	_, wanted.LinkDown = given[string(fault.EastWestDown)]
+	_, wanted.PodsUnreachable = given[string(fault.PodsUnreachable)]
+	if text, ok := given[string(fault.PacketLoss)]; ok {
+		if wanted.Loss, err = fault.Share(text); err != nil {
+			return err
+		}
+	}
+	if text, ok := given[string(fault.Latency)]; ok {
+		if wanted.Latency, err = time.ParseDuration(text); err != nil {
+			return err
+		}
+	}
+	return fabric.SetFaults(n, m, wanted)
 }
 
 // Exec runs a command in the member's client pod, with the caller's input and

@@ -23,9 +23,12 @@ func (f *Fleet) SetFault(ctx context.Context, member string, wanted fault.Fault,
 		}
 		note(st, member, wanted, on)
 		var err error
-		if wanted.Name == fault.APIDown {
+		switch {
+		case wanted.Name == fault.APIDown:
 			err = f.setAPIDown(ctx, st, member, on)
-		} else {
+		case wanted.OfNetwork():
+			err = f.setNetwork(st, member)
+		default:
 			err = f.setPaths(ctx, st)
 		}
 		if err != nil {
