@@ -207,7 +207,7 @@ func TestPathCut(t *testing.T) {
 	s.create(t, sliceIn(namespace, "before"))
 	p := newPath(t, s.host())
 	o := observing(t)
-	cfg := s.member("https://"+p.address)
+	cfg := s.member("https://" + p.address)
 	o.ensure(t, cfg)
 	m := o.synced(t, cfg.ID)
 	if _, err := m.Slices().Native(t.Context(), service); err != nil {
@@ -289,8 +289,12 @@ func TestEnsure(t *testing.T) {
 	if current() == second {
 		t.Error("another cluster under the name got the old one's connection (C29)")
 	}
-	o.await(t, "the old cluster to leave", func(e Event) bool { return e.Kind == EventLeft && e.Member == second })
-	o.synced(t, other.ID)
+	left, synced := false, false
+	o.await(t, "the old cluster to leave, and the new one's slices", func(e Event) bool {
+		left = left || e.Kind == EventLeft && e.Member == second
+		synced = synced || e.Kind == EventSynced && e.Member.ID() == other.ID
+		return left && synced
+	})
 	o.Close()
 	if len(o.List()) != 0 {
 		t.Error("members are left after Close")
