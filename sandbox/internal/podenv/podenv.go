@@ -221,13 +221,17 @@ func expand(text string, lookup func(string) (string, bool)) string {
 		case strings.HasPrefix(after, "("):
 			name, rest, closed := strings.Cut(after[1:], ")")
 			value, known := lookup(name)
-			if closed && known {
+			switch {
+			case closed && known:
 				b.WriteString(value)
 				text = rest
-				continue
+			case closed:
+				b.WriteString("$(" + name + ")")
+				text = rest
+			default:
+				b.WriteByte('$')
+				text = after
 			}
-			b.WriteByte('$')
-			text = after
 		default:
 			b.WriteByte('$')
 			text = after
