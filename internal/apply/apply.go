@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,12 @@ func (w Writer) DeleteExact(ctx context.Context, obj client.Object) error {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	return w.done("delete", obj, client.IgnoreNotFound(err))
+}
+
+// NoNamespace says that an object could not be created because its namespace does
+// not exist, or is being deleted. (A kind that is not served fails before.)
+func NoNamespace(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // DeleteAll removes every object of obj's kind in a namespace.

@@ -62,6 +62,16 @@ func (m *Memory) Behind(key types.NamespacedName, cached client.Object) time.Dur
 	return left
 }
 
+// BehindAny returns the longest such wait for several objects, nil for those that
+// the cache does not have.
+func (m *Memory) BehindAny(cached map[types.NamespacedName]client.Object) time.Duration {
+	var longest time.Duration
+	for key, obj := range cached {
+		longest = max(longest, m.Behind(key, obj))
+	}
+	return longest
+}
+
 // shownBy says that a cached object is as new as the write.
 func (w write) shownBy(cached client.Object) bool {
 	if w.deleted != "" {

@@ -6,10 +6,8 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/apply"
 )
 
 const (
@@ -45,7 +43,7 @@ func (c *Controller) apply(ctx context.Context, p changes) (time.Duration, error
 	}
 	do(p.Create, func(work *workv1alpha1.Work) error {
 		err := c.writer.Create(ctx, work)
-		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if apply.NoNamespace(err) {
 			return errNoNamespace
 		}
 		if err == nil {

@@ -101,7 +101,9 @@ func standing(t *testing.T, cluster string, edits ...func(*workv1alpha1.Work)) *
 	return work
 }
 
-func called(name string) func(*workv1alpha1.Work) { return func(w *workv1alpha1.Work) { w.Name = name } }
+func called(name string) func(*workv1alpha1.Work) {
+	return func(w *workv1alpha1.Work) { w.Name = name }
+}
 
 func going(w *workv1alpha1.Work) { w.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 

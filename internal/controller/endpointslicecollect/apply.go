@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/apply"
 )
 
 // namespaceWait is how long to wait for an execution namespace that the cluster
@@ -25,7 +23,7 @@ func (c *Controller) apply(ctx context.Context, p changes) (time.Duration, error
 		switch {
 		case err == nil:
 			c.wrote.Wrote(work)
-		case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		case apply.NoNamespace(err):
 			again = namespaceWait
 		default:
 			errs = append(errs, err)

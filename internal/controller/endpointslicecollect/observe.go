@@ -110,11 +110,7 @@ func (c *Controller) behind(st *state) time.Duration {
 			cached[key] = nil
 		}
 	}
-	var longest time.Duration
-	for key, work := range cached {
-		longest = max(longest, c.wrote.Behind(key, work))
-	}
-	return longest
+	return c.wrote.BehindAny(cached)
 }
 
 // memberOf returns the member whose execution namespace this is.

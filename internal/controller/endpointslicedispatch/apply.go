@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,7 +72,7 @@ func (c *Controller) create(ctx context.Context, m *member.Member, writer apply.
 		m.Slices().Wrote(slice)
 		observePropagation(m.Name(), slice, c.started)
 		return nil
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apply.NoNamespace(err):
 		return fmt.Errorf("%w: %w", errNamespace, err)
 	case apierrors.IsAlreadyExists(err):
 		standing := &discoveryv1.EndpointSlice{}

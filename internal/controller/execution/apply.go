@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,7 +92,7 @@ func (c *Controller) step(ctx context.Context, writer apply.Writer, s step) resu
 		return result{applied: true, reason: workv1alpha1.ReasonAppliedSuccessful}
 	case s.verb == create && apierrors.IsAlreadyExists(err):
 		return alreadyThere(s)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), s.verb == create && apierrors.IsNotFound(err):
+	case s.verb == create && apply.NoNamespace(err):
 		return result{
 			reason: workv1alpha1.ReasonNamespaceNotFound, again: lookAgain,
 			message: fmt.Sprintf("namespace %s does not exist in the cluster, or is being deleted: the object follows as soon as it is there", s.obj.GetNamespace()),

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/namesake-io/namesake/internal/apply"
 )
 
 // namespaceWait is how long to wait for an execution namespace that the cluster
@@ -22,7 +21,7 @@ func (c *Controller) apply(ctx context.Context, p changes) (time.Duration, error
 		switch {
 		case err == nil:
 			c.wrote.Wrote(work)
-		case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		case apply.NoNamespace(err):
 			again = namespaceWait
 		default:
 			errs = append(errs, err)

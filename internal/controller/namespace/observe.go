@@ -70,11 +70,7 @@ func (c *Controller) behind(st *state) time.Duration {
 	for _, work := range st.works {
 		cached[client.ObjectKeyFromObject(work)] = work
 	}
-	var longest time.Duration
-	for key, work := range cached {
-		longest = max(longest, c.wrote.Behind(key, work))
-	}
-	return longest
+	return c.wrote.BehindAny(cached)
 }
 
 // identityOf returns which object a namespace is.
