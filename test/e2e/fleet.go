@@ -99,6 +99,15 @@ func (f *fleet) names() []string {
 	return out
 }
 
+// clusters are the hub and the members.
+func (f *fleet) clusters() []*cluster {
+	out := []*cluster{f.hub}
+	for _, name := range f.names() {
+		out = append(out, f.members[name])
+	}
+	return out
+}
+
 // startFleet brings a fleet up. When this fails, or the process ends in any way,
 // the fleet is taken down.
 func startFleet(ctx context.Context, p programs, members int, managerArgs ...string) (_ *fleet, err error) {

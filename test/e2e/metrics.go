@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// request is a kind of request that an API server has served.
+type request struct {
+	verb, resource, subresource string
+}
+
+// isWrite says whether a request may have changed something.
+func (r request) isWrite() bool {
+	return slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, r.verb)
+}
+
+// requests counts what an API server has served since it started.
+type requests map[request]float64
+
+var (
+	requestTotal = regexp.MustCompile(`(?m)^apiserver_request_total\{(.*)\} (\S+)$`)
+	metricLabel  = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+// countRequests asks an API server for its own count.
+func countRequests(ctx context.Context, c *cluster) (requests, error) {
+	set, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return nil, err
+	}
+	text, err := set.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics of %s: %w", c.name, err)
+	}
+	out := requests{}
+	for _, line := range requestTotal.FindAllStringSubmatch(string(text), -1) {
+		labels := map[string]string{}
+		for _, l := range metricLabel.FindAllStringSubmatch(line[1], -1) {
+			labels[l[1]] = l[2]
+		}
+		count, err := strconv.ParseFloat(line[2], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading metrics of %s: %w", c.name, err)
+		}
+		out[request{verb: labels["verb"], resource: labels["resource"], subresource: labels["subresource"]}] += count
+	}
+	if len(out) == 0 {
+		return nil, errors.New(c.name + " counts no requests")
+	}
+	return out, nil
+}
+
+// writesSince returns the writes that came after an earlier count.
+func (r requests) writesSince(before requests) requests {
+	out := requests{}
+	for kind, count := range r {
+		if more := count - before[kind]; kind.isWrite() && more > 0 {
+			out[kind] = more
+		}
+	}
+	return out
+}
+
+// of returns how many requests were for a resource.
+func (r requests) of(resource string) (count float64) {
+	for kind, n := range r {
+		if kind.resource == resource {
+			count += n
+		}
+	}
+	return count
+}
+
+// without returns the counts of all other resources.
+func (r requests) without(resource string) requests {
+	out := requests{}
+	for kind, n := range r {
+		if kind.resource != resource {
+			out[kind] = n
+		}
+	}
+	return out
+}
+
+// String lists the counts.
+func (r requests) String() string {
+	var lines []string
+	for kind, count := range r {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", kind.verb, kind.resource, kind.subresource), "/")+fmt.Sprintf(" %g times", count))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}

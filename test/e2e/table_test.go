@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+)
+
+// table returns what kubectl get prints of a list, by the names of its rows: the
+// columns that are shown without -o wide, and their cells.
+func table(ctx context.Context, c *cluster, path string) (columns []string, rows map[string][]string, err error) {
+	set, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, err := set.Discovery().RESTClient().Get().AbsPath(path).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := &metav1.Table{}
+	if err := json.Unmarshal(raw, found); err != nil {
+		return nil, nil, err
+	}
+	var shown []int
+	for i, c := range found.ColumnDefinitions {
+		if c.Priority == 0 {
+			shown = append(shown, i)
+			columns = append(columns, strings.ToUpper(c.Name))
+		}
+	}
+	rows = map[string][]string{}
+	for _, row := range found.Rows {
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(row.Object.Raw, object); err != nil {
+			return nil, nil, err
+		}
+		for _, i := range shown {
+			rows[object.Name] = append(rows[object.Name], fmt.Sprint(row.Cells[i]))
+		}
+	}
+	return columns, rows, nil
+}
+
+var age = regexp.MustCompile(`^\d+[smh]`)
+
+// kubectl get mcs,clusters,works -A reads well.
+func TestTables(t *testing.T) {
+	f := together(t)
+	s := servedEverywhere(t, f, "foo", "ghostly")
+	s.createMCS("foo", to("member2"))
+	s.createMCS("ghostly", from("member1", "ghost"))
+	s.waitReady("foo")
+	s.waitCondition("ghostly", "Ready", "ClusterNotFound", "ghost")
+
+	check := func(path string, wantColumns []string, wantRows map[string][]string) {
+		t.Helper()
+		columns, rows, err := table(t.Context(), f.hub, path)
+		s.must(err)
+		if diff := cmp.Diff(wantColumns, columns); diff != "" {
+			t.Errorf("columns of %s (- wanted, + found):\n%s", path, diff)
+		}
+		for _, cells := range rows {
+			if last := len(cells) - 1; age.MatchString(cells[last]) {
+				cells[last] = "AGE"
+			}
+		}
+		if diff := cmp.Diff(wantRows, rows); diff != "" {
+			t.Errorf("rows of %s (- wanted, + found):\n%s", path, diff)
+		}
+	}
+	check("/apis/networking.karmada.io/v1alpha1/namespaces/"+s.ns+"/multiclusterservices",
+		[]string{"NAME", "TYPES", "PROVIDERS", "CONSUMERS", "READY", "AGE"},
+		map[string][]string{
+			"foo":     {"foo", "CrossCluster", "member1,member2,member3", "member2", "True", "AGE"},
+			"ghostly": {"ghostly", "CrossCluster", "member1", "member1,member2,member3", "False", "AGE"},
+		})
+
+	version, err := serverVersion(f.members["member1"])
+	s.must(err)
+	clusters := map[string][]string{}
+	for _, name := range f.names() {
+		clusters[name] = []string{name, version, "Push", "True", "AGE"}
+	}
+	check("/apis/cluster.karmada.io/v1alpha1/clusters", []string{"NAME", "VERSION", "MODE", "READY", "AGE"}, clusters)
+
+	columns, rows, err := table(t.Context(), f.hub, "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member2/works")
+	s.must(err)
+	if diff := cmp.Diff([]string{"NAME", "WORKLOAD-KIND", "APPLIED", "AGE"}, columns); diff != "" {
+		t.Errorf("columns of works (- wanted, + found):\n%s", diff)
+	}
+	seen := map[string]string{}
+	for name, cells := range rows {
+		switch {
+		case strings.HasPrefix(name, "foo-a-"):
+			seen["collected slice"] = cells[1] + " " + cells[2]
+		case strings.HasPrefix(name, "foo-"):
+			if cells[1] == "Service" {
+				seen["Service"] = cells[1] + " " + cells[2]
+			}
+		case strings.HasPrefix(name, s.ns):
+			seen["Namespace"] = cells[1] + " " + cells[2]
+		}
+	}
+	if diff := cmp.Diff(map[string]string{
+		"collected slice": "EndpointSlice <nil>", "Service": "Service True", "Namespace": "Namespace True",
+	}, seen); diff != "" {
+		t.Errorf("rows of works (- wanted, + found):\n%s", diff)
+	}
+}
+
+// serverVersion is what an API server says of itself.
+func serverVersion(c *cluster) (string, error) {
+	set, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return "", err
+	}
+	version, err := set.Discovery().ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	return version.GitVersion, nil
+}
+
+// A Cluster's status says what it serves, and each condition of which generation
+// it speaks.
+func TestClusterStatus(t *testing.T) {
+	f := together(t)
+	for _, name := range f.names() {
+		c := &clusterv1alpha1.Cluster{}
+		within(t, patience, "status of "+name, func(ctx context.Context) error {
+			if err := f.hub.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
+				return err
+			}
+			for _, kind := range []string{clusterv1alpha1.ConditionReady, clusterv1alpha1.ConditionCompleteAPIEnablements} {
+				found := meta.FindStatusCondition(c.Status.Conditions, kind)
+				if found == nil || found.Status != metav1.ConditionTrue || found.ObservedGeneration != c.Generation {
+					return fmt.Errorf("generation %d, condition %s: %+v", c.Generation, kind, found)
+				}
+			}
+			for _, e := range c.Status.APIEnablements {
+				if e.GroupVersion == "discovery.k8s.io/v1" {
+					return nil
+				}
+			}
+			return fmt.Errorf("enablements %v", c.Status.APIEnablements)
+		})
+	}
+}
