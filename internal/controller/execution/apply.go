@@ -31,6 +31,8 @@ type result struct {
 	reason, message string
 	// again is when to look again though nothing happens.
 	again time.Duration
+	// missing are namespaces that the objects wait for.
+	missing []string
 	// err is what is to be tried again.
 	err error
 }
@@ -57,6 +59,7 @@ func (c *Controller) apply(ctx context.Context, m *member.Member, objects []obje
 // take adds how one object went: the first failure is what is told.
 func (r *result) take(one result) {
 	r.err = errors.Join(r.err, one.err)
+	r.missing = append(r.missing, one.missing...)
 	if one.again > 0 && (r.again == 0 || one.again < r.again) {
 		r.again = one.again
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +35,22 @@ type Controller struct {
 	wrote    *apply.Memory
 	recorder events.EventRecorder
 	queues   *member.Queues[types.NamespacedName]
+
+	mu sync.Mutex
+	// waiting are the Works that found no namespace to put their objects into.
+	waiting map[place]map[types.NamespacedName]bool
+}
+
+// place is a namespace in a member.
+type place struct {
+	member    member.ID
+	namespace string
 }
 
 // New returns the controller. Its Queues are to be added to the manager.
 func New(hub client.Client, members *member.Registry, recorder events.EventRecorder) *Controller {
-	c := &Controller{reader: hub, writer: apply.NewWriter(hub, "namesake-execution"), wrote: apply.NewMemory(), recorder: recorder}
+	c := &Controller{reader: hub, writer: apply.NewWriter(hub, "namesake-execution"), wrote: apply.NewMemory(), recorder: recorder,
+		waiting: map[place]map[types.NamespacedName]bool{}}
 	c.queues = member.NewQueues(Name, workers, members, c)
 	members.Subscribe(c.memberChanged)
 	return c
@@ -57,6 +69,9 @@ func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
 // memberChanged enqueues the Work of an object, and when a namespace comes, the
 // Works that have something to put there.
 func (c *Controller) memberChanged(e member.Event) {
+	if e.Kind == member.EventLeft {
+		c.forget(e.Member.ID())
+	}
 	if e.Kind != member.EventObject {
 		return
 	}
@@ -64,32 +79,38 @@ func (c *Controller) memberChanged(e member.Event) {
 		c.queues.Add(e.Member.Name(), e.Work)
 	}
 	if e.GVK == member.NamespaceKind {
-		c.queues.Gather(e.Member, func(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
-			return c.worksInNamespace(ctx, m, e.Key.Name, add)
-		})
+		c.namespaceChanged(e.Member, e.Key.Name)
 	}
 }
 
-// worksInNamespace adds the Works whose objects are in a namespace.
-func (c *Controller) worksInNamespace(ctx context.Context, m *member.Member, namespace string, add func(types.NamespacedName)) error {
-	works := &workv1alpha1.WorkList{}
-	if err := c.reader.List(ctx, works, client.UnsafeDisableDeepCopy,
-		client.InNamespace(clusterv1alpha1.ExecutionNamespace(string(m.Name())))); err != nil {
-		return fmt.Errorf("listing Works: %w", err)
+// awaitNamespace remembers that a Work has nowhere to put its objects.
+func (c *Controller) awaitNamespace(id member.ID, namespace string, work types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := place{member: id, namespace: namespace}
+	if c.waiting[key] == nil {
+		c.waiting[key] = map[types.NamespacedName]bool{}
 	}
-	for i := range works.Items {
-		work := &works.Items[i]
-		if manifest.IsCollected(work) {
-			continue
-		}
-		if slices.ContainsFunc(work.Spec.Workload.Manifests, func(raw workv1alpha1.Manifest) bool {
-			id, err := manifest.IdentityOf(raw)
-			return err == nil && id.Namespace == namespace
-		}) {
-			add(client.ObjectKeyFromObject(work))
-		}
+	c.waiting[key][work] = true
+}
+
+// namespaceChanged has the Works looked at that wait for a namespace.
+func (c *Controller) namespaceChanged(m *member.Member, namespace string) {
+	c.mu.Lock()
+	key := place{member: m.ID(), namespace: namespace}
+	works := c.waiting[key]
+	delete(c.waiting, key)
+	c.mu.Unlock()
+	for work := range works {
+		c.queues.Add(m.Name(), work)
 	}
-	return nil
+}
+
+// forget drops what is remembered of a member that has left.
+func (c *Controller) forget(id member.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.waiting, func(key place, _ map[types.NamespacedName]bool) bool { return key.member == id })
 }
 
 // Seed implements member.Reconciler: every Work of the member.
@@ -136,6 +157,13 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, key types.
 		return 0, err
 	}
 	result := c.apply(ctx, m, objects, err)
+	for _, namespace := range result.missing {
+		c.awaitNamespace(m.ID(), namespace, key)
+		// It may have come while nobody waited for it yet.
+		if ns, found, _ := m.Object(ctx, member.NamespaceKind, types.NamespacedName{Name: namespace}); found && ns.GetDeletionTimestamp() == nil {
+			result.again = time.Second
+		}
+	}
 	if errors.Is(result.err, member.ErrUnreachable) {
 		return 0, result.err
 	}
