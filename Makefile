@@ -78,7 +78,7 @@ test: build ## run every test, and fail if one leaves a process behind
 
 .PHONY: test-unit
 test-unit: ## run the tests of the root module, on a real API server where they need one
-	KUBEBUILDER_ASSETS=$(ASSETS) go test -p 2 -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v /test/e2e)
+	KUBEBUILDER_ASSETS=$(ASSETS) KUBE_CACHE_MUTATION_DETECTOR=true go test -p 2 -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v /test/e2e)
 
 .PHONY: test-sandbox
 test-sandbox: ## run the tests of the sandbox module

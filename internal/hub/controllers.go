@@ -15,7 +15,6 @@ import (
 	"github.com/namesake-io/namesake/internal/controller/execution"
 	"github.com/namesake-io/namesake/internal/controller/multiclusterservice"
 	"github.com/namesake-io/namesake/internal/controller/namespace"
-	"github.com/namesake-io/namesake/internal/feature"
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
@@ -64,7 +63,7 @@ func Names() []string {
 // addControllers adds every controller that is to run.
 func addControllers(ctx context.Context, p parts) error {
 	for _, e := range controllers() {
-		if !p.opts.enabled(e.name) || e.gated && !p.opts.Features.Enabled(feature.MultiClusterService) {
+		if !p.opts.runs(e) {
 			klog.FromContext(ctx).Info("Controller is off", "controller", e.name)
 			continue
 		}

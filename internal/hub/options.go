@@ -144,7 +144,12 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// enabled says whether a controller is to run.
+// runs says whether a controller of the list is to run.
+func (o *Options) runs(e entry) bool {
+	return o.enabled(e.name) && (!e.gated || o.Features.Enabled(feature.MultiClusterService))
+}
+
+// enabled says whether a controller is asked for.
 func (o *Options) enabled(name string) bool {
 	switch {
 	case slices.Contains(o.Controllers, "-"+name):
