@@ -140,6 +140,11 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("planning Works of binding %s: %w", req, err)
 	}
+	if p.Prepare {
+		if err := c.writer.AddFinalizer(ctx, st.binding, workv1alpha2.Finalizer); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	again, err := c.apply(ctx, p)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("applying plan for binding %s: %w", req, err)

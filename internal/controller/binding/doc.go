@@ -3,8 +3,7 @@
 //
 // Watches: ResourceBindings; the bound resources; their Works; Clusters.
 // Reads: the resource as it is, with fields that we do not know.
-// Writes: Works that put the resource into members; on deletion the finalizer of
-// bindings.
+// Writes: Works that put the resource into members; the finalizer of bindings.
 // Owns: those Works. A Work of the same resource that stands there under another
 // name is taken over.
 // Fails: a resource that is missing takes its Works away; a cluster that has not

@@ -24,6 +24,8 @@ import (
 // changes make the members' Works what the binding says.
 type changes struct {
 	Create, Update, Delete []*workv1alpha1.Work
+	// Prepare adds the finalizer: a binding takes its Works with it, whoever made it.
+	Prepare bool
 	// Release says that the binding is going and has no Works left.
 	Release bool
 }
@@ -55,6 +57,7 @@ func plan(st *state) (changes, error) {
 	}
 
 	if st.binding.DeletionTimestamp == nil && st.resource != nil {
+		out.Prepare = !slices.Contains(st.binding.Finalizers, workv1alpha2.Finalizer)
 		for _, cluster := range targets(st.binding) {
 			namespace := clusterv1alpha1.ExecutionNamespace(cluster)
 			if !st.joined[cluster] {

@@ -77,7 +77,9 @@ func spec(edit func(map[string]any)) func(map[string]any) {
 func bound(t *testing.T, clusters ...string) *state {
 	t.Helper()
 	st := &state{
-		binding: &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foo-service"}},
+		binding: &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "foo-service", Finalizers: []string{workv1alpha2.Finalizer},
+		}},
 		id:      fooID, resource: object(t, hubService), joined: map[string]bool{},
 	}
 	for _, c := range clusters {
@@ -119,6 +121,9 @@ func verbs(p changes) []string {
 			out = append(out, verb+" "+w.Namespace+"/"+w.Name)
 		}
 	}
+	if p.Prepare {
+		out = append(out, "prepare")
+	}
 	if p.Release {
 		out = append(out, "release")
 	}
@@ -138,6 +143,10 @@ func TestPlan(t *testing.T) {
 		"one Work in each target": {
 			clusters: []string{"b", "a"},
 			want:     []string{"create karmada-es-a/" + foo, "create karmada-es-b/" + foo},
+		},
+		"a binding that somebody else made without our finalizer gets it": {
+			clusters: []string{"a"}, edit: func(st *state) { st.binding.Finalizers = []string{"example.com/theirs"} },
+			want: []string{"create karmada-es-a/" + foo, "prepare"},
 		},
 		"what stands right is left alone": {
 			clusters: []string{"a"}, works: []*workv1alpha1.Work{standing(t, "a")},
