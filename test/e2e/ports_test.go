@@ -50,7 +50,7 @@ func (s *site) checkPorts(ctx context.Context, consumer, service string, want ..
 	if len(dispatched) == 0 {
 		errs = append(errs, fmt.Errorf("nothing is dispatched to %s", consumer))
 	}
-	slices.Sort(want)
+	want = slices.Sorted(slices.Values(want))
 	for name, slice := range dispatched {
 		var names []string
 		for _, p := range slice.Ports {
