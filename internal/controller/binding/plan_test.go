@@ -80,7 +80,7 @@ func bound(t *testing.T, clusters ...string) *state {
 		binding: &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "foo-service", Finalizers: []string{workv1alpha2.Finalizer},
 		}},
-		id:      fooID, resource: object(t, hubService), joined: map[string]bool{},
+		id: fooID, resource: object(t, hubService), joined: map[string]bool{},
 	}
 	for _, c := range clusters {
 		st.binding.Spec.Clusters = append(st.binding.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
