@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -18,7 +19,13 @@ const memorySpan = 5 * time.Second
 type Memory struct {
 	mu     sync.Mutex
 	writes map[types.NamespacedName]write
+	// sweepAt is how many writes there are when those are dropped next that
+	// nobody asked for again in time.
+	sweepAt int
 }
+
+// firstSweep is the number of writes that are remembered without a look at them.
+const firstSweep = 64
 
 // write is the last write of one object.
 type write struct {
@@ -28,20 +35,30 @@ type write struct {
 }
 
 // NewMemory returns an empty Memory.
-func NewMemory() *Memory { return &Memory{writes: map[types.NamespacedName]write{}} }
+func NewMemory() *Memory {
+	return &Memory{writes: map[types.NamespacedName]write{}, sweepAt: firstSweep}
+}
 
 // Wrote remembers an object as the server returned it for a write.
 func (m *Memory) Wrote(obj client.Object) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.writes[client.ObjectKeyFromObject(obj)] = write{version: obj.GetResourceVersion(), at: time.Now()}
+	m.remember(client.ObjectKeyFromObject(obj), write{version: obj.GetResourceVersion(), at: time.Now()})
 }
 
 // Deleted remembers that an object was deleted.
 func (m *Memory) Deleted(obj client.Object) {
+	m.remember(client.ObjectKeyFromObject(obj), write{deleted: obj.GetUID(), at: time.Now()})
+}
+
+// remember adds a write, and now and then drops those that have had their time.
+func (m *Memory) remember(key types.NamespacedName, w write) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.writes[client.ObjectKeyFromObject(obj)] = write{deleted: obj.GetUID(), at: time.Now()}
+	m.writes[key] = w
+	if len(m.writes) < m.sweepAt {
+		return
+	}
+	maps.DeleteFunc(m.writes, func(_ types.NamespacedName, old write) bool { return w.at.Sub(old.at) >= memorySpan })
+	m.sweepAt = max(firstSweep, 2*len(m.writes))
 }
 
 // Behind returns how long to wait at most for the cache to show the last write
