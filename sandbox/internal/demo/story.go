@@ -90,7 +90,7 @@ func (s *story) spread(ctx context.Context) error {
 		return err
 	}
 	var arrivals []*wait
-	for _, c := range consumers {
+	for _, c := range w.members { // the provider too: its watch may be the last to tell
 		arrivals = append(arrivals, c.book.expect(time.Now(), provider.name, provider.pods))
 	}
 	began := time.Now()
