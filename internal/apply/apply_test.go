@@ -245,7 +245,7 @@ func (s server) testStatus(t *testing.T, w Writer) {
 	ctx := t.Context()
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "status"},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	if err := s.Create(ctx, service); err != nil {
 		t.Fatal(err)

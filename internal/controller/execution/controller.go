@@ -49,8 +49,10 @@ type place struct {
 
 // New returns the controller. Its Queues are to be added to the manager.
 func New(hub client.Client, members *member.Registry, recorder events.EventRecorder) *Controller {
-	c := &Controller{reader: hub, writer: apply.NewWriter(hub, "namesake-execution"), wrote: apply.NewMemory(), recorder: recorder,
-		waiting: map[place]map[types.NamespacedName]bool{}}
+	c := &Controller{
+		reader: hub, writer: apply.NewWriter(hub, "namesake-execution"), wrote: apply.NewMemory(), recorder: recorder,
+		waiting: map[place]map[types.NamespacedName]bool{},
+	}
 	c.queues = member.NewQueues(Name, workers, members, c)
 	members.Subscribe(c.memberChanged)
 	return c

@@ -179,6 +179,11 @@ func retainService(want, have map[string]any) {
 			wantSpec[field] = value
 		}
 	}
+	if _, wanted := wantSpec["sessionAffinityConfig"]; !wanted && wantSpec["sessionAffinity"] == string(corev1.ServiceAffinityClientIP) {
+		if value, found := haveSpec["sessionAffinityConfig"]; found {
+			wantSpec["sessionAffinityConfig"] = value
+		}
+	}
 	wantPorts, _ := wantSpec["ports"].([]any)
 	havePorts, _ := haveSpec["ports"].([]any)
 	for _, item := range wantPorts {

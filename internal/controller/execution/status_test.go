@@ -28,6 +28,7 @@ type answering struct {
 }
 
 func (a answering) Create(context.Context, client.Object, ...client.CreateOption) error { return a.err }
+
 func (a answering) Update(context.Context, client.Object, ...client.UpdateOption) error { return a.err }
 
 var services = schema.GroupResource{Resource: "services"}
