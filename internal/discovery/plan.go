@@ -43,6 +43,8 @@ type Plan struct {
 	claims     addressClaims
 	providers  map[ClusterName]ProviderState
 	clusters   []ClusterName
+	// lacking are the clusters without EndpointSlices.
+	lacking []ClusterName
 }
 
 // DispatchedSlice is one provider's slice as consumers hold it.
@@ -79,8 +81,12 @@ func NewPlan(s Snapshot) *Plan {
 	p := &Plan{Service: s.Service, providers: map[ClusterName]ProviderState{}}
 	for i := range s.Clusters {
 		p.clusters = append(p.clusters, s.Clusters[i].Name)
+		if s.Clusters[i].LacksSlices {
+			p.lacking = append(p.lacking, s.Clusters[i].Name)
+		}
 	}
 	slices.Sort(p.clusters)
+	slices.Sort(p.lacking)
 	if s.MCS == nil || s.MCS.DeletionTimestamp != nil {
 		return p
 	}

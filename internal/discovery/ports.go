@@ -47,10 +47,18 @@ func newPortFilter(exposed []networkingv1alpha1.ExposurePort, template *corev1.S
 			}
 		}
 		if !found {
-			missing = append(missing, fmt.Sprintf("%s:%d", want.Name, want.Port))
+			missing = append(missing, portText(want.Name, want.Port))
 		}
 	}
 	return filter, missing, nil
+}
+
+// portText is a port for people: its name, where it has one, and its number.
+func portText(name string, number int32) string {
+	if name == "" {
+		return fmt.Sprint(number)
+	}
+	return fmt.Sprintf("%s:%d", name, number)
 }
 
 // ExposurePortMatches says whether an entry of spec.ports means a port of the

@@ -84,7 +84,7 @@ func TestPorts(t *testing.T) {
 		"a_listed_port_that_the_service_lacks_is_told": {
 			exposed: []exposurePort{{Name: "http", Port: 81}, {Name: "metrics", Port: 9153}, {Port: 7}}, template: dns, in: dnsPorts,
 			want:        []discoveryv1.EndpointPort{port("metrics", 9153)},
-			wantMissing: []string{"http:81", ":7"},
+			wantMissing: []string{"http:81", "7"},
 		},
 		"only_missing_ones_expose_nothing": {
 			exposed: []exposurePort{{Name: "http", Port: 81}}, template: template(), in: ports(port("http", 8080)),

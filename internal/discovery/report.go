@@ -16,6 +16,9 @@ import (
 // maxNames bounds how many clusters a message names; the rest are counted.
 const maxNames = 3
 
+// lacksSlices is what is told of a cluster without EndpointSlices.
+const lacksSlices = "its API server does not serve discovery.k8s.io/v1, as Kubernetes 1.21 and later do: upgrade it, or take it off the lists of spec"
+
 // Outcome is how the last attempt to bring one consumer to a plan ended.
 type Outcome struct {
 	// Plan that was carried out. Another one than the current: not up to date.
@@ -33,6 +36,8 @@ type ReportInput struct {
 	Template *corev1.Service
 	// Outcomes of the consumers that were attempted.
 	Outcomes map[ClusterName]Outcome
+	// Refused are the clusters in which the Service does not stand, and why.
+	Refused map[ClusterName]Outcome
 	// Now is the time of new transitions.
 	Now time.Time
 }
@@ -85,6 +90,9 @@ func (r *reporter) clusters() []networkingv1alpha1.ClusterServiceStatus {
 				c.Reason, c.Message = reason, message
 			}
 		}
+		if refused, found := r.in.Refused[name]; found && c.Reason == networkingv1alpha1.ReasonAllReady {
+			c.Reason, c.Message = refused.Reason, refused.Message
+		}
 		c.LastTransitionTime = r.since(c.Name, c.Reason)
 		out = append(out, c)
 	}
@@ -95,7 +103,7 @@ func (r *reporter) clusters() []networkingv1alpha1.ClusterServiceStatus {
 func (r *reporter) providerState(name ClusterName, state ProviderState) (reason, message string) {
 	switch {
 	case state.LacksSlices:
-		return networkingv1alpha1.ReasonAPIIncompatible, fmt.Sprintf("cluster %s does not serve discovery.k8s.io/v1", name)
+		return networkingv1alpha1.ReasonAPIIncompatible, lacksSlices
 	case !state.UnreachableSince.IsZero() && slices.Contains(r.plan.Retained, name):
 		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; most clusters are silent, so the fault may be the hub's own: its endpoints are kept as last seen"
 	case !state.UnreachableSince.IsZero():
@@ -125,6 +133,8 @@ func (r *reporter) consumerState(name ClusterName) (reason, message string) {
 	switch {
 	case !r.plan.dispatches:
 		return "", ""
+	case slices.Contains(r.plan.lacking, name):
+		return networkingv1alpha1.ReasonAPIIncompatible, lacksSlices
 	case attempted && outcome.Reason != "":
 		return outcome.Reason, outcome.Message
 	case !attempted || outcome.Plan != r.plan:
@@ -241,10 +251,11 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 			fmt.Sprintf("the hub has no Service %s: create it there, in the same namespace", r.plan.Service))
 	case len(r.plan.MissingPorts) > 0:
 		return not(networkingv1alpha1.ReasonPortNotFound,
-			fmt.Sprintf("spec.ports lists %s, which the Service does not have", bounded(r.plan.MissingPorts, ", ")))
+			fmt.Sprintf("spec.ports lists %s, which the Service does not have; it has %s: correct one of the two, the other ports are shared",
+				bounded(r.plan.MissingPorts, ", "), portsOf(r.in.Template)))
 	case len(r.plan.Selection.Missing) > 0:
 		return not(networkingv1alpha1.ReasonClusterNotFound,
-			"not joined: "+bounded(r.missing(), ", ")+"; the other clusters are served")
+			"not joined: "+bounded(r.missing(), ", ")+": join with 'namesakectl join', or take off the lists of spec; the other clusters are served")
 	case len(r.plan.Conflicts) > 0:
 		return not(networkingv1alpha1.ReasonAddressConflict, conflictMessage(r.plan.Conflicts[0]))
 	}
@@ -273,10 +284,10 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	case applied == nil:
 		return not(networkingv1alpha1.ReasonProgressing, "the Service is on its way to the clusters")
 	}
-	message := fmt.Sprintf("%d providers, %d consumers", len(r.plan.Selection.Providers), len(r.plan.Selection.Consumers))
+	message := count(len(r.plan.Selection.Providers), "provider") + ", " + count(len(r.plan.Selection.Consumers), "consumer")
 	if !r.crossCluster() {
-		message = fmt.Sprintf("%d providers; a load balancer finds their endpoints in the Works labelled %s=%s, %s=%s and %s",
-			len(r.plan.Selection.Providers), networkingv1alpha1.NamespaceKey, r.plan.Service.Namespace,
+		message = fmt.Sprintf("%s; a load balancer finds their endpoints in the Works labelled %s=%s, %s=%s and %s",
+			count(len(r.plan.Selection.Providers), "provider"), networkingv1alpha1.NamespaceKey, r.plan.Service.Namespace,
 			networkingv1alpha1.NameKey, r.plan.Service.Name, networkingv1alpha1.CollectedByLabel)
 	}
 	return metav1.Condition{
@@ -290,7 +301,28 @@ func conflictMessage(c AddressConflict) string {
 	if c.Count > 1 {
 		what += fmt.Sprintf(" and %d more", c.Count-1)
 	}
-	return fmt.Sprintf("clusters %s and %s both claim %s: their pod ranges overlap; callers get it from %s", c.Kept, c.Withheld, what, c.Kept)
+	return fmt.Sprintf("clusters %s and %s both claim %s: their pod ranges overlap; callers elsewhere get it from %s, "+
+		"and the other's pod there is reached from its own cluster only: give the clusters ranges of their own", c.Kept, c.Withheld, what, c.Kept)
+}
+
+// count is a number of things.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// portsOf lists the ports of a Service as spec.ports would.
+func portsOf(svc *corev1.Service) string {
+	if len(svc.Spec.Ports) == 0 {
+		return "none"
+	}
+	var out []string
+	for _, p := range svc.Spec.Ports {
+		out = append(out, portText(p.Name, p.Port))
+	}
+	return bounded(out, ", ")
 }
 
 // lackingRole is the role that no cluster has, or "".

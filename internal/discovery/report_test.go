@@ -27,6 +27,8 @@ type reported struct {
 	// silent are those that have not been tried.
 	failed map[discovery.ClusterName]discovery.Outcome
 	silent []discovery.ClusterName
+	// refused are clusters in which the Service does not stand.
+	refused map[discovery.ClusterName]discovery.Outcome
 }
 
 const unsaid = "unsaid"
@@ -52,7 +54,7 @@ func (r reported) report() (networkingv1alpha1.MultiClusterServiceStatus, bool) 
 			outcomes[name] = outcome
 		}
 	}
-	return plan.Report(discovery.ReportInput{MCS: s.MCS, Template: s.Template, Outcomes: outcomes, Now: now})
+	return plan.Report(discovery.ReportInput{MCS: s.MCS, Template: s.Template, Outcomes: outcomes, Refused: r.refused, Now: now})
 }
 
 // lines is a status as sentences: a line a condition, and a line a cluster that
@@ -133,7 +135,7 @@ func TestReport(t *testing.T) {
 			reported: reported{snapshot: snapshot(crossCluster(providers("a", "b", "nope"), consumers("a", "b")), a(), b())},
 			want: []string{
 				collected + "; not joined: nope", dispatched + "; not joined: nope",
-				"Ready False ClusterNotFound: not joined: nope; the other clusters are served",
+				"Ready False ClusterNotFound: not joined: nope: join with 'namesakectl join', or take off the lists of spec; the other clusters are served",
 			},
 		},
 		"nobody has joined": {
@@ -146,7 +148,7 @@ func TestReport(t *testing.T) {
 		},
 		"a port that the Service does not have": {
 			reported: reported{snapshot: snapshot(crossCluster(exposing(exposurePort{Name: "http", Port: 80}, exposurePort{Name: "grpc", Port: 9})), a(), b())},
-			want:     []string{collected, dispatched, "Ready False PortNotFound: spec.ports lists grpc:9, which the Service does not have"},
+			want:     []string{collected, dispatched, "Ready False PortNotFound: spec.ports lists grpc:9, which the Service does not have; it has http:80: correct one of the two, the other ports are shared"},
 		},
 		"a selector that cannot be read": {
 			reported: reported{snapshot: snapshot(crossCluster(func(m *wish) {
@@ -164,7 +166,7 @@ func TestReport(t *testing.T) {
 			reported: reported{snapshot: snapshot(crossCluster(), a(), member("b", slice("b1", pod("10.1.0.1"))))},
 			want: []string{
 				collected, dispatched,
-				"Ready False AddressConflict: clusters a and b both claim 10.1.0.1: their pod ranges overlap; callers get it from a",
+				"Ready False AddressConflict: clusters a and b both claim 10.1.0.1: their pod ranges overlap; callers elsewhere get it from a, and the other's pod there is reached from its own cluster only: give the clusters ranges of their own",
 			},
 		},
 		"three addresses in two clusters (C7)": {
@@ -173,16 +175,16 @@ func TestReport(t *testing.T) {
 				member("b", slice("b1", pod("10.1.0.1"), pod("10.1.0.2"), pod("10.1.0.3"))))},
 			want: []string{
 				collected, dispatched,
-				"Ready False AddressConflict: clusters a and b both claim 10.1.0.1 and 2 more: their pod ranges overlap; callers get it from a",
+				"Ready False AddressConflict: clusters a and b both claim 10.1.0.1 and 2 more: their pod ranges overlap; callers elsewhere get it from a, and the other's pod there is reached from its own cluster only: give the clusters ranges of their own",
 			},
 		},
 		"a provider without the EndpointSlice API (C34)": {
 			reported: reported{snapshot: snapshot(crossCluster(), a(), func() discovery.Cluster { c := b(); c.LacksSlices = true; return c }())},
 			want: []string{
-				"EndpointSliceCollected False EndpointSliceCollectedFailed: endpoints are collected from 1 of 2 clusters; b: cluster b does not serve discovery.k8s.io/v1",
-				dispatched,
-				"Ready False APIIncompatible: b: cluster b does not serve discovery.k8s.io/v1",
-				"b APIIncompatible: cluster b does not serve discovery.k8s.io/v1",
+				"EndpointSliceCollected False EndpointSliceCollectedFailed: endpoints are collected from 1 of 2 clusters; b: its API server does not serve discovery.k8s.io/v1, as Kubernetes 1.21 and later do: upgrade it, or take it off the lists of spec",
+				"EndpointSliceDispatched False EndpointSliceDispatchedFailed: endpoints are dispatched to 1 of 2 clusters; b: its API server does not serve discovery.k8s.io/v1, as Kubernetes 1.21 and later do: upgrade it, or take it off the lists of spec",
+				"Ready False APIIncompatible: b: its API server does not serve discovery.k8s.io/v1, as Kubernetes 1.21 and later do: upgrade it, or take it off the lists of spec",
+				"b APIIncompatible: its API server does not serve discovery.k8s.io/v1, as Kubernetes 1.21 and later do: upgrade it, or take it off the lists of spec",
 			},
 		},
 		"no namespace in a consumer (C19)": {
@@ -194,6 +196,18 @@ func TestReport(t *testing.T) {
 				"EndpointSliceDispatched False EndpointSliceDispatchedFailed: endpoints are dispatched to 1 of 2 clusters; b: the namespace does not exist there",
 				"Ready False NamespaceNotFound: b: the namespace does not exist there",
 				"b NamespaceNotFound: the namespace does not exist there",
+			},
+		},
+		"a cluster that refuses the Service (C18)": {
+			reported: reported{
+				snapshot: snapshot(crossCluster(), a(), b()), applied: "the Service stands in 1 of 2 clusters; b: it is another's",
+				refused: map[discovery.ClusterName]discovery.Outcome{
+					"b": {Reason: networkingv1alpha1.ReasonServiceConflict, Message: "it is another's"},
+				},
+			},
+			want: []string{
+				collected, dispatched,
+				"Ready False ServiceConflict: b: it is another's", "b ServiceConflict: it is another's",
 			},
 		},
 		"a cluster says why: that comes before the Service that is missing there": {
@@ -269,9 +283,10 @@ const hubsOwn = "the API server does not answer; most clusters are silent, so th
 
 // The report of each cluster: its roles, and what it gives and gets.
 func TestReportOfClusters(t *testing.T) {
-	status, _ := reported{snapshot: snapshot(crossCluster(providers("a", "b"), consumers("b", "c")),
-		member("a", slice("a1", pod("10.1.0.1"), pod("10.1.0.2", notReady)), slice("a2", pod("10.1.0.3"))),
-		member("b", slice("b1", pod("10.2.0.1"))), member("c"), member("d")),
+	status, _ := reported{
+		snapshot: snapshot(crossCluster(providers("a", "b"), consumers("b", "c")),
+			member("a", slice("a1", pod("10.1.0.1"), pod("10.1.0.2", notReady)), slice("a2", pod("10.1.0.3"))),
+			member("b", slice("b1", pod("10.2.0.1"))), member("c"), member("d")),
 	}.report()
 	at := &metav1.Time{Time: now}
 	const provider, consumer = networkingv1alpha1.RoleProvider, networkingv1alpha1.RoleConsumer

@@ -108,11 +108,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.ClusterAPIQPS, "cluster-api-qps", o.ClusterAPIQPS, "Requests per second to each member's API server. Below zero: no bound.")
 	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests to each member's API server in a burst.")
 
-	fs.DurationVar(&o.ClusterStatusUpdateFrequency, "cluster-status-update-frequency", o.ClusterStatusUpdateFrequency, "How often a healthy member is asked for its health.")
+	fs.DurationVar(&o.ClusterStatusUpdateFrequency, "cluster-status-update-frequency", o.ClusterStatusUpdateFrequency,
+		"How often a healthy member is asked for its health.")
 	fs.DurationVar(&o.ClusterFailureThreshold, "cluster-failure-threshold", o.ClusterFailureThreshold, "How long a member must be silent before it is not Ready. Its endpoints stay all the same, see unreachableProviders.")
 	fs.DurationVar(&o.ClusterSuccessThreshold, "cluster-success-threshold", o.ClusterSuccessThreshold, "How long a member must answer before it is Ready again. It is worked with at once.")
 	fs.DurationVar(&o.ClusterMonitorGracePeriod, "cluster-monitor-grace-period", o.ClusterMonitorGracePeriod, "How long a pull member's lease may be overdue before its state is Unknown.")
-	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval, "How often a member is asked which kinds it serves.")
+	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval,
+		"How often a member is asked which kinds it serves.")
 }
 
 // Validate says what is wrong with the options, all at once.

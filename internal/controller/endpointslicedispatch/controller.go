@@ -85,19 +85,25 @@ func (c *Controller) EnqueueAll() {
 	c.reporter.addAll()
 }
 
-// EnqueueRemembered has a service looked at whose collected Work has changed, if
-// that is the best that is known of the provider.
-func (c *Controller) EnqueueRemembered(work *workv1alpha1.Work) {
+// EnqueueWork has a service looked at whose collected Work has changed, if that is
+// the best that is known of the provider. What a cluster says on the Work of the
+// Service is reported.
+func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
 	provider, found := strings.CutPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)
-	if !found || !manifest.IsCollected(work) {
+	service := types.NamespacedName{
+		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
+	}
+	if !found || service.Name == "" {
+		return
+	}
+	if !manifest.IsCollected(work) {
+		c.reporter.add(service)
 		return
 	}
 	if m, connected := c.source.Members.Get(discovery.ClusterName(provider)); connected && m.Slices().Synced() {
 		return
 	}
-	c.EnqueueService(types.NamespacedName{
-		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
-	})
+	c.EnqueueService(service)
 }
 
 // memberChanged enqueues what an event of a member may have an effect on.

@@ -16,7 +16,10 @@ import (
 const action = "Dispatch"
 
 // tell records what has changed from one status to the next.
-func tell(recorder events.EventRecorder, mcs *networkingv1alpha1.MultiClusterService, status *networkingv1alpha1.MultiClusterServiceStatus, plan *discovery.Plan) {
+func tell(
+	recorder events.EventRecorder, mcs *networkingv1alpha1.MultiClusterService,
+	status *networkingv1alpha1.MultiClusterServiceStatus, plan *discovery.Plan,
+) {
 	was := meta.FindStatusCondition(mcs.Status.Conditions, networkingv1alpha1.ConditionEndpointSliceDispatched)
 	is := meta.FindStatusCondition(status.Conditions, networkingv1alpha1.ConditionEndpointSliceDispatched)
 	if is != nil && (was == nil || was.Status != is.Status) {

@@ -200,11 +200,16 @@ func (r *reporter) report(ctx context.Context, service types.NamespacedName) (ti
 		return 0, err
 	}
 
+	refused, err := r.source.Refused(ctx, service)
+	if err != nil {
+		return 0, err
+	}
+
 	now := time.Now()
 	r.mu.Lock()
 	s := r.serviceOf(service)
 	status, settled := plan.Report(discovery.ReportInput{
-		MCS: mcs, Template: template, Outcomes: maps.Clone(s.outcomes), Now: now,
+		MCS: mcs, Template: template, Outcomes: maps.Clone(s.outcomes), Refused: refused, Now: now,
 	})
 	wait := s.wait(now, settled)
 	if wait == 0 && (s.shows(&mcs.Status, &status) || s.justWrote(now, &status)) {

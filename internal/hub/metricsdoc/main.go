@@ -52,7 +52,7 @@ func render(collectors []prometheus.Collector) (string, error) {
 			if m == nil {
 				return "", fmt.Errorf("reading the description %s", d)
 			}
-			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", m[1], strings.ReplaceAll(m[3], ",", ", "), m[2]))
+			rows = append(rows, "| `"+m[1]+"` | "+strings.ReplaceAll(m[3], ",", ", ")+" | "+m[2]+" |\n")
 		}
 	}
 	slices.Sort(rows)
