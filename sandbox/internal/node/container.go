@@ -52,7 +52,8 @@ func (c *container) snapshot() containerState {
 	return c.state
 }
 
-// set changes the state and has it reported.
+// set changes the state and has it reported. A pod's lock comes before those of
+// its containers, so change must not ask the pod for anything.
 func (c *container) set(change func(*containerState)) {
 	c.mu.Lock()
 	change(&c.state)
@@ -157,6 +158,7 @@ func (c *container) start(ctx context.Context) (*running, error) {
 		proc.log.Close()
 		close(proc.exited)
 	}()
+	id := fmt.Sprintf("sandbox://%s-%s-%d", p.spec().UID, c.spec.Name, number)
 	c.mu.Lock()
 	c.proc = proc
 	c.mu.Unlock()
@@ -165,7 +167,7 @@ func (c *container) start(ctx context.Context) (*running, error) {
 		s.running = &corev1.ContainerStateRunning{StartedAt: proc.begun}
 		s.started = c.spec.StartupProbe == nil
 		s.ready = s.started && c.spec.ReadinessProbe == nil
-		s.id = fmt.Sprintf("sandbox://%s-%s-%d", p.spec().UID, c.spec.Name, number)
+		s.id = id
 	})
 	return proc, nil
 }
