@@ -102,7 +102,7 @@ func addDispatch(p parts) error {
 	p.hooks.status = append(p.hooks.status, c.EnqueueReport)
 	p.hooks.service = append(p.hooks.service, c.EnqueueService)
 	p.hooks.selection = append(p.hooks.selection, c.EnqueueAll)
-	p.hooks.work = append(p.hooks.work, c.EnqueueRemembered)
+	p.hooks.work = append(p.hooks.work, c.EnqueueWork)
 	unregister, err := register(c.Services())
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -203,6 +204,37 @@ func (s Source) Remembered(ctx context.Context, provider discovery.ClusterName, 
 				out = append(out, slice)
 			}
 		}
+	}
+	return out, nil
+}
+
+// Refused returns the clusters that have said that the Service does not stand in
+// them as their Work has it, in the words of a MultiClusterService's status.
+func (s Source) Refused(ctx context.Context, service types.NamespacedName) (map[discovery.ClusterName]discovery.Outcome, error) {
+	id := manifest.Identity{Kind: ServiceKind.Kind, Namespace: service.Namespace, Name: service.Name}
+	works := &workv1alpha1.WorkList{}
+	if err := s.Reader.List(ctx, works, client.UnsafeDisableDeepCopy, client.MatchingFields{ManifestIndex: id.String()}); err != nil {
+		return nil, fmt.Errorf("listing Works of %s: %w", service, err)
+	}
+	out := map[discovery.ClusterName]discovery.Outcome{}
+	for i := range works.Items {
+		work := &works.Items[i]
+		name, found := strings.CutPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)
+		said := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
+		if !found || said == nil || said.Status == metav1.ConditionTrue || said.ObservedGeneration != work.Generation ||
+			work.DeletionTimestamp != nil {
+			continue
+		}
+		reason := networkingv1alpha1.ReasonServiceAppliedFailed
+		switch said.Reason {
+		case workv1alpha1.ReasonConflict:
+			reason = networkingv1alpha1.ReasonServiceConflict
+		case workv1alpha1.ReasonNamespaceNotFound:
+			reason = networkingv1alpha1.ReasonNamespaceNotFound
+		case workv1alpha1.ReasonClusterUnreachable:
+			reason = networkingv1alpha1.ReasonClusterUnreachable
+		}
+		out[discovery.ClusterName(name)] = discovery.Outcome{Reason: reason, Message: said.Message}
 	}
 	return out, nil
 }
