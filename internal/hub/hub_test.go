@@ -32,6 +32,7 @@ import (
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 )
 
 // waitAtMost bounds how long the test waits for anything.
@@ -295,6 +296,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("slices in b (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("a second Work of the Service goes, the Service stays", func(t *testing.T) { secondWorkGoes(t, hub, members[0]) })
 	t.Run("nothing is left", func(t *testing.T) {
 		if err := hub.Delete(t.Context(), mcs); err != nil {
 			t.Fatal(err)
@@ -315,6 +317,33 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
+}
+
+// secondWorkGoes makes another Work for the Service, as one made by Karmada might
+// be. It is taken away again, and the Service of the first stays through it all.
+func secondWorkGoes(t *testing.T, hub, member *site) {
+	before := &corev1.Service{}
+	key := client.ObjectKey{Namespace: "shop", Name: "foo"}
+	if err := member.Get(t.Context(), key, before); err != nil {
+		t.Fatal(err)
+	}
+	second := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1alpha1.ExecutionNamespace(member.name), Name: "zz-second", Finalizers: []string{workv1alpha1.ExecutionFinalizer},
+	}}
+	m := workv1alpha1.Manifest{}
+	m.Raw = []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"foo"},"spec":{"ports":[{"name":"http","port":80}]}}`)
+	second.Spec.Workload.Manifests = []workv1alpha1.Manifest{m}
+	hub.create(t, second)
+	eventually(t, func(ctx context.Context) string {
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(second), second); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the second Work stands: %v", err)
+		}
+		return ""
+	})
+	after := &corev1.Service{}
+	if err := member.Get(t.Context(), key, after); err != nil || after.UID != before.UID || after.DeletionTimestamp != nil {
+		t.Errorf("the Service was %s, is %s, error %v: want the same one", before.UID, after.UID, err)
+	}
 }
 
 // staysAtRest waits until writes stop, and then sees none for five seconds.

@@ -124,13 +124,9 @@ func (q *Queues[K]) handle(e Event) {
 	}
 }
 
-// seed has everything looked at in one member.
-func (q *Queues[K]) seed(m *Member) { q.Gather(m, q.reconciler.Seed) }
-
-// Gather has the keys looked at that a function adds. It does not block, so that
-// handlers may call it: the function runs on a goroutine of its own, in the
-// context of the queues.
-func (q *Queues[K]) Gather(m *Member, gather func(ctx context.Context, m *Member, add func(K)) error) {
+// seed has everything looked at in one member. It does not block: the keys are
+// gathered on a goroutine of its own.
+func (q *Queues[K]) seed(m *Member) {
 	mq := q.queueOf(m)
 	if mq == nil {
 		return
@@ -141,7 +137,7 @@ func (q *Queues[K]) Gather(m *Member, gather func(ctx context.Context, m *Member
 		return
 	}
 	q.spawn(func(ctx context.Context) {
-		if err := gather(ctx, m, mq.Add); err != nil && ctx.Err() == nil {
+		if err := q.reconciler.Seed(ctx, m, mq.Add); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot gather work for a member", "member", m.id.Name)
 		}
 	})
