@@ -252,7 +252,7 @@ func TestRun(t *testing.T) {
 	}
 	for i, m := range members {
 		eventually(t, func(ctx context.Context) string { return m.lacksNamespace(ctx, "shop") })
-		m.create(t, providerSlice(fmt.Sprintf("foo-%s", m.name), fmt.Sprintf("10.%d.0.1", i)))
+		m.create(t, providerSlice("foo-"+m.name, fmt.Sprintf("10.%d.0.1", i)))
 	}
 	mcs := &networkingv1alpha1.MultiClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foo"},

@@ -17,6 +17,15 @@ import (
 	"time"
 )
 
+// send makes a request of which only the error matters.
+func send(transport http.RoundTripper, req *http.Request) error {
+	resp, err := transport.RoundTrip(req)
+	if resp != nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
 // The gate lets caches wait and controllers fail at once.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -24,19 +33,19 @@ func TestGate(t *testing.T) {
 		var sent atomic.Int32
 		next := roundTripper(func(*http.Request) (*http.Response, error) {
 			sent.Add(1)
-			return &http.Response{StatusCode: http.StatusOK}, nil
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://member", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := failingFast(next, g).RoundTrip(req); err != nil || !g.isOpen() {
+		if err := send(failingFast(next, g), req); err != nil || !g.isOpen() {
 			t.Errorf("open at first: error %v", err)
 		}
 		if !g.set(false) || g.set(false) {
 			t.Error("closing it twice changed it other than once")
 		}
-		if _, err := failingFast(next, g).RoundTrip(req); !errors.Is(err, ErrUnreachable) {
+		if err := send(failingFast(next, g), req); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("closed, for a controller: %v, want ErrUnreachable", err)
 		}
 		if n := sent.Load(); n != 1 {
@@ -44,10 +53,7 @@ func TestGate(t *testing.T) {
 		}
 
 		done := make(chan error, 1)
-		go func() {
-			_, err := waiting(next, g).RoundTrip(req)
-			done <- err
-		}()
+		go func() { done <- send(waiting(next, g), req) }()
 		synctest.Wait()
 		select {
 		case err := <-done:
@@ -62,7 +68,7 @@ func TestGate(t *testing.T) {
 		g.set(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := waiting(next, g).RoundTrip(req.WithContext(ctx)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := send(waiting(next, g), req.WithContext(ctx)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("closed until the caller gives up: %v", err)
 		}
 	})
@@ -214,20 +220,19 @@ func TestTransportSettings(t *testing.T) {
 func TestReporting(t *testing.T) {
 	var failed int
 	var err error
-	transport := reporting(roundTripper(func(*http.Request) (*http.Response, error) { return nil, err }), func() { failed++ })
-	send := func(ctx context.Context) {
-		req := httptest.NewRequestWithContext(ctx, http.MethodGet, "https://member", http.NoBody)
-		_, _ = transport.RoundTrip(req)
+	transport := reporting(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{Body: http.NoBody}, err }), func() { failed++ })
+	ask := func(ctx context.Context) {
+		_ = send(transport, httptest.NewRequestWithContext(ctx, http.MethodGet, "https://member", http.NoBody))
 	}
-	send(t.Context())
+	ask(t.Context())
 	err = errors.New("connection refused")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	send(gone)
+	ask(gone)
 	if failed != 0 {
 		t.Errorf("told %d times, want never", failed)
 	}
-	send(t.Context())
+	ask(t.Context())
 	if failed != 1 {
 		t.Errorf("told %d times, want once", failed)
 	}

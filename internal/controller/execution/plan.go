@@ -184,6 +184,11 @@ func retainService(want, have map[string]any) {
 			wantSpec["sessionAffinityConfig"] = value
 		}
 	}
+	retainPorts(wantSpec, haveSpec)
+}
+
+// retainPorts does so for each port.
+func retainPorts(wantSpec, haveSpec map[string]any) {
 	wantPorts, _ := wantSpec["ports"].([]any)
 	havePorts, _ := haveSpec["ports"].([]any)
 	for _, item := range wantPorts {
