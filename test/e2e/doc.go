@@ -3,12 +3,13 @@
 //
 // One fleet of three members serves most tests, each in a namespace of its own
 // (a site). All tests are parallel to the testing package; who calls together
-// runs beside others, and who calls alone has the fleets to itself, because it
+// runs beside others, and who calls alone has the fleet to itself, because it
 // stops things or measures time.
 //
 //	fleet.go    a fleet: programs, components, faults, clients
 //	site.go     a namespace of one test: Services, pods, slices, wishes
 //	spread.go   what stands in each member, against what should
 //	history.go  everything that a watch tells, with times
+//	manager.go  which controller-manager works
 //	metrics.go  what an API server says of the requests it got
 package e2e

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/ptr"
@@ -23,18 +24,20 @@ func (f *fleet) holder(ctx context.Context) (string, error) {
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// waitNewLeader waits until another manager than before works.
-func (f *fleet) waitNewLeader(t *testing.T, before string) {
+// waitLeader waits until a manager works that has said so after a point in time.
+// Who it is does not tell: one that is started again may bear the same name.
+func (f *fleet) waitLeader(t *testing.T, after time.Time) {
 	t.Helper()
-	within(t, patience, "a new leader", func(ctx context.Context) error {
-		who, err := f.holder(ctx)
-		switch {
-		case err != nil:
+	within(t, patience, "a leader", func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := f.hub.Get(ctx, leaseKey, lease); err != nil {
 			return err
-		case who == "":
+		}
+		switch {
+		case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
 			return errors.New("nobody holds the lease")
-		case who == before:
-			return fmt.Errorf("%s still holds the lease", who)
+		case lease.Spec.RenewTime == nil || !lease.Spec.RenewTime.After(after):
+			return fmt.Errorf("%s has not renewed it since %s", *lease.Spec.HolderIdentity, lease.Spec.RenewTime)
 		}
 		return nil
 	})

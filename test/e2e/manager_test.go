@@ -54,6 +54,7 @@ func TestGracefulStop(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
+	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestGracefulStop(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz"} {
 		within(t, patience, path, func(ctx context.Context) error { return probe(ctx, "http://"+health+path) })
 	}
-	f.waitNewLeader(t, "")
+	f.waitLeader(t, begun)
 	// It is at work when it is told to stop.
 	s.createMCS("foo")
 	s.waitSpread(s.all("foo"))

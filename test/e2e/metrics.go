@@ -15,6 +15,8 @@ import (
 // request is a kind of request that an API server has served.
 type request struct {
 	verb, resource, subresource string
+	// code of the answer, for example "403".
+	code string
 }
 
 // isWrite says whether a request may have changed something.
@@ -50,7 +52,9 @@ func countRequests(ctx context.Context, c *cluster) (requests, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading metrics of %s: %w", c.name, err)
 		}
-		out[request{verb: labels["verb"], resource: labels["resource"], subresource: labels["subresource"]}] += count
+		out[request{
+			verb: labels["verb"], resource: labels["resource"], subresource: labels["subresource"], code: labels["code"],
+		}] += count
 	}
 	if len(out) == 0 {
 		return nil, errors.New(c.name + " counts no requests")
@@ -79,6 +83,17 @@ func (r requests) of(resource string) (count float64) {
 	return count
 }
 
+// refused returns how many requests were forbidden, as they are to make something
+// in a namespace that is going.
+func (r requests) refused() (count float64) {
+	for kind, n := range r {
+		if kind.code == "403" {
+			count += n
+		}
+	}
+	return count
+}
+
 // without returns the counts of all other resources.
 func (r requests) without(resource string) requests {
 	out := requests{}
@@ -94,7 +109,8 @@ func (r requests) without(resource string) requests {
 func (r requests) String() string {
 	var lines []string
 	for kind, count := range r {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", kind.verb, kind.resource, kind.subresource), "/")+fmt.Sprintf(" %g times", count))
+		what := strings.TrimSuffix(kind.resource+"/"+kind.subresource, "/")
+		lines = append(lines, fmt.Sprintf("%s %s (%s) %g times", kind.verb, what, kind.code, count))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, ", ")

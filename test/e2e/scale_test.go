@@ -23,13 +23,10 @@ const (
 // seconds, and from then on the hub and the members are written to no more.
 // The fleet is one of its own, with default settings.
 func TestTwentyServicesFiveMembers(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes two minutes of rest")
-	}
 	f, s, spreads := converge(t)
-
-	// Others may go on while this one listens.
+	// Tests that have not said that they are parallel run first, one at a time:
+	// until here nothing else ran. The others may go on while this one listens.
+	t.Parallel()
 	before := countAll(t, f)
 	ctx, cancel := context.WithTimeout(t.Context(), restPeriod)
 	defer cancel()
@@ -50,11 +47,9 @@ func TestTwentyServicesFiveMembers(t *testing.T) {
 	s.must(s.checkSpread(t.Context(), spreads...))
 }
 
-// converge starts a fleet and measures, while nothing else runs.
+// converge starts a fleet and measures.
 func converge(t *testing.T) (*fleet, *site, []spread) {
 	t.Helper()
-	turn.Lock()
-	defer turn.Unlock()
 	const services = 20
 	f, err := startFleet(t.Context(), theFleet.programs, 5)
 	if err != nil {

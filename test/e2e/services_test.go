@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -269,12 +270,33 @@ func TestNamespaceTerminating_in_member_C20(t *testing.T) {
 		}
 		return s.checkSpread(ctx, spread{service: "foo", providers: f.names(), consumers: []string{"member1", "member3"}})
 	})
+	checkCalm(t, c)
 	release()
 	s.waitNamespaceGone(c, ns)
 	s.waitService("foo", f.names()...)
 	s.putSlice("member2", "foo", "foo-b")
 	s.waitSpread(s.all("foo"))
 	s.waitReady("foo")
+}
+
+// checkCalm finds that something is tried over and over that is refused.
+func checkCalm(t *testing.T, c *cluster) {
+	t.Helper()
+	const listen, limit = 3 * time.Second, 6
+	before, err := countRequests(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := time.NewTimer(listen)
+	defer timer.Stop()
+	<-timer.C
+	after, err := countRequests(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tries := after.writesSince(before).refused(); tries > limit {
+		t.Errorf("%s refused %g writes within %s", c.name, tries, listen)
+	}
 }
 
 // C20: the namespace is deleted on the hub. The wish goes with all it gave, and
