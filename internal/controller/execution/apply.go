@@ -97,7 +97,7 @@ func (c *Controller) step(ctx context.Context, writer apply.Writer, s step) resu
 		return alreadyThere(s)
 	case s.verb == create && apply.NoNamespace(err):
 		return result{
-			reason: workv1alpha1.ReasonNamespaceNotFound, again: lookAgain,
+			reason: workv1alpha1.ReasonNamespaceNotFound, again: lookAgain, missing: []string{s.obj.GetNamespace()},
 			message: fmt.Sprintf("namespace %s does not exist in the cluster, or is being deleted: the object follows as soon as it is there", s.obj.GetNamespace()),
 		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):

@@ -83,6 +83,11 @@ func TestStep(t *testing.T) {
 			if !got.applied && got.message == "" {
 				t.Error("a failure without a message")
 			}
+			// Whoever waits for a namespace says which, to be woken when it comes.
+			waits := len(got.missing) == 1 && got.missing[0] == tc.obj.GetNamespace()
+			if waits != (tc.wantReason == workv1alpha1.ReasonNamespaceNotFound) {
+				t.Errorf("waits for namespaces %v, reason %s", got.missing, got.reason)
+			}
 		})
 	}
 }
