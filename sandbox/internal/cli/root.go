@@ -24,7 +24,7 @@ listens on loopback and lives in one directory.`,
 	}
 	root.AddCommand(
 		upCommand(), statusCommand(), downCommand(), faultCommand(), demoCommand(), relayCommand(), versionCommand(version),
-		execCommand(), fabricCommand(), insideCommand(), containCommand(), nodeCommand(), echoCommand(), pageCommand(), agnhostCommand(),
+		execCommand(), fabricCommand(), insideCommand(), containCommand(), nodeCommand(), echoCommand(), askCommand(), pageCommand(), agnhostCommand(),
 		componentCommand("restart", "End a component and start it as it was", (*fleet.Fleet).Restart),
 		componentCommand("kill", "End a component with SIGKILL", (*fleet.Fleet).Kill),
 		componentCommand("stop", "Halt a component with SIGSTOP", (*fleet.Fleet).Stop),
