@@ -31,7 +31,9 @@ func tell(
 	}
 	ready := meta.FindStatusCondition(status.Conditions, networkingv1alpha1.ConditionReady)
 	before := meta.FindStatusCondition(mcs.Status.Conditions, networkingv1alpha1.ConditionReady)
-	if len(plan.Selection.Missing) > 0 && ready != nil && (before == nil || before.Message != ready.Message) {
+	// Where something else comes first, the condition speaks of that.
+	if len(plan.Selection.Missing) > 0 && ready != nil && ready.Reason == networkingv1alpha1.ReasonClusterNotFound &&
+		(before == nil || before.Message != ready.Message) {
 		recorder.Eventf(mcs, nil, corev1.EventTypeWarning, networkingv1alpha1.EventClusterNotFound, action, "%s", ready.Message)
 	}
 	for i := range status.Clusters {
