@@ -151,7 +151,8 @@ func TestWait(t *testing.T) {
 	if got := s.wait(now.Add(settleWait), false); got != 0 {
 		t.Errorf("after that, %s more", got)
 	}
-	if s.wait(now, true); !s.unsettledSince.IsZero() {
+	s.wait(now, true)
+	if !s.unsettledSince.IsZero() {
 		t.Error("that all is settled is not remembered")
 	}
 }
