@@ -84,6 +84,8 @@ const (
 	ReasonServiceConflict = "ServiceConflict"
 	// ReasonProgressing: work is under way; nothing is known to be wrong.
 	ReasonProgressing = "Progressing"
+	// ReasonDeleting: the object is being deleted, and something that it gave still stands.
+	ReasonDeleting = "Deleting"
 	// ReasonWriteFailed: a cluster refused a write.
 	ReasonWriteFailed = "WriteFailed"
 )

@@ -32,6 +32,8 @@ type state struct {
 	resource *unstructured.Unstructured
 	// joined are the clusters that can hold something.
 	joined map[string]bool
+	// silent are the clusters that do not answer.
+	silent map[string]bool
 	// wish is the MultiClusterService of a bound Service, nil when there is none,
 	// and consumers are the clusters that see just the ports that it exposes.
 	wish      *networkingv1alpha1.MultiClusterService
@@ -44,7 +46,7 @@ type state struct {
 
 // observe reads everything.
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *state, found bool, err error) {
-	st := &state{binding: &workv1alpha2.ResourceBinding{}, joined: map[string]bool{}}
+	st := &state{binding: &workv1alpha2.ResourceBinding{}, joined: map[string]bool{}, silent: map[string]bool{}}
 	switch err := c.source.Reader.Get(ctx, key, st.binding); {
 	case apierrors.IsNotFound(err):
 		return nil, false, nil
@@ -64,6 +66,8 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 	}
 	for i := range clusters {
 		st.joined[string(clusters[i].Name)] = !clusters[i].Leaving
+		m, connected := c.source.Members.Get(clusters[i].Name)
+		st.silent[string(clusters[i].Name)] = !connected || !m.Reachable()
 	}
 	if err := c.observeWish(ctx, st, clusters); err != nil {
 		return nil, false, err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,13 +22,21 @@ import (
 	"github.com/namesake-io/namesake/internal/manifest"
 )
 
+// releaseInterval is how often a binding that waits for its Works is looked at:
+// that a cluster stops answering is no event of theirs.
+const releaseInterval = time.Second
+
 // changes make the members' Works what the binding says.
 type changes struct {
 	Create, Update, Delete []*workv1alpha1.Work
 	// Prepare adds the finalizer: a binding takes its Works with it, whoever made it.
 	Prepare bool
-	// Release says that the binding is going and has no Works left.
+	// Release says that the binding is going and has no Works left, but for those in
+	// clusters that do not answer: they go when these are back, and must not keep
+	// others waiting who bind the resource anew.
 	Release bool
+	// Again is when to look again though nothing happens.
+	Again time.Duration
 }
 
 // targets are the clusters that any claimant names, sorted.
@@ -86,7 +95,14 @@ func plan(st *state) (changes, error) {
 		}
 	}
 	slices.SortFunc(out.Delete, compareWorks)
-	out.Release = st.binding.DeletionTimestamp != nil && len(st.works) == 0
+	if st.binding.DeletionTimestamp != nil {
+		out.Release = !slices.ContainsFunc(st.works, func(w *workv1alpha1.Work) bool {
+			return w.DeletionTimestamp == nil || !st.silent[strings.TrimPrefix(w.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)]
+		})
+		if !out.Release {
+			out.Again = releaseInterval
+		}
+	}
 	return out, nil
 }
 

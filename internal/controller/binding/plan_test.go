@@ -201,6 +201,14 @@ func TestPlan(t *testing.T) {
 		"and waits for them": {
 			clusters: []string{"a"}, edit: leaving, works: []*workv1alpha1.Work{standing(t, "a", going)},
 		},
+		"but not for those in a cluster that does not answer": {
+			clusters: []string{"a"}, edit: func(st *state) { leaving(st); st.silent = map[string]bool{"a": true} },
+			works: []*workv1alpha1.Work{standing(t, "a", going)}, want: []string{"release"},
+		},
+		"which must be told first": {
+			clusters: []string{"a"}, edit: func(st *state) { leaving(st); st.silent = map[string]bool{"a": true} },
+			works: []*workv1alpha1.Work{standing(t, "a")}, want: []string{"delete karmada-es-a/" + foo},
+		},
 		"and then goes itself": {
 			clusters: []string{"a"}, edit: leaving, want: []string{"release"},
 		},

@@ -100,13 +100,13 @@ func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.
 
 // Reconcile implements member.Reconciler: one service of one provider.
 func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service types.NamespacedName) (time.Duration, error) {
-	if !m.Slices().Synced() {
-		// What is not known is not gone. It is looked at once it is known.
-		return 0, nil
-	}
 	st, err := c.observe(ctx, m, service)
 	if err != nil {
 		return 0, err
+	}
+	if st.unknown {
+		// What is not known is not gone. It is looked at once it is known.
+		return 0, nil
 	}
 	if wait := c.behind(st); wait > 0 {
 		return wait, nil

@@ -29,6 +29,8 @@ type state struct {
 	wish *networkingv1alpha1.MultiClusterService
 	// hold is true when it cannot be told what is wanted.
 	hold bool
+	// unknown is true while the provider's slices are wanted and have not been seen.
+	unknown bool
 	// slices of the provider, from its store. Only when wanted.
 	slices []*discoveryv1.EndpointSlice
 	// works hold slices of the service now, or hold one of slices, under
@@ -56,6 +58,10 @@ func (c *Controller) observe(ctx context.Context, m *member.Member, service type
 		if _, selected := slices.BinarySearch(selection.Providers, m.Name()); selected {
 			st.wish = mcs
 		}
+	}
+	if st.wish != nil && !m.Slices().Synced() {
+		st.unknown = true
+		return st, nil
 	}
 	if st.wish != nil {
 		if st.slices, err = m.Slices().Native(ctx, service); err != nil {

@@ -33,6 +33,9 @@ const Name = "multiclusterservice"
 // Service are waited for before they are told to be missing.
 const pendingWait = 5 * time.Second
 
+// deletionWait is how long a deletion may take before it is told what it waits for.
+const deletionWait = 2 * time.Second
+
 // cleanInterval is how often it is looked whether all is gone that a deleted
 // object gave. Most of it is in members, whose own events come in their time.
 const cleanInterval = 100 * time.Millisecond
@@ -164,6 +167,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (_ re
 		return reconcile.Result{}, err
 	}
 	if st.mcs.DeletionTimestamp != nil {
+		if err := c.reportDeletion(ctx, st); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
 		return reconcile.Result{RequeueAfter: p.Again}, nil
 	}
 	wait, err := c.report(ctx, st)

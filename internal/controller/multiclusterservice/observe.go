@@ -102,6 +102,7 @@ func (c *Controller) observeWorks(ctx context.Context, key types.NamespacedName)
 // the members that answer. What stands in others is taken away when they are
 // back: it bears our mark, and nobody wants it.
 func (c *Controller) observeRemains(ctx context.Context, st *state) (string, error) {
+	var out []string
 	collected := &workv1alpha1.WorkList{}
 	if err := c.source.Reader.List(ctx, collected, client.UnsafeDisableDeepCopy,
 		client.MatchingFields{snapshot.CollectedServiceIndex: st.key.String()}); err != nil {
@@ -109,20 +110,20 @@ func (c *Controller) observeRemains(ctx context.Context, st *state) (string, err
 	}
 	for i := range collected.Items {
 		if wantedByUs(&collected.Items[i]) {
-			return "collected slices", nil
+			out = append(out, fmt.Sprintf("Work %s/%s, the hub's memory of a slice", collected.Items[i].Namespace, collected.Items[i].Name))
 		}
 	}
 	for _, m := range c.source.Members.List() {
 		if m.Reachable() && m.Slices().Synced() && len(m.Slices().Dispatched(st.key, nil)) > 0 {
-			return fmt.Sprintf("slices in cluster %s", m.Name()), nil
+			out = append(out, fmt.Sprintf("slices in cluster %s", m.Name()))
 		}
 	}
 	for _, work := range st.works {
 		if m, connected := c.source.Members.Get(memberOf(work)); connected && m.Reachable() && st.gave(work) {
-			return fmt.Sprintf("the Service in cluster %s", m.Name()), nil
+			out = append(out, fmt.Sprintf("the Service in cluster %s, from Work %s/%s", m.Name(), work.Namespace, work.Name))
 		}
 	}
-	return "", nil
+	return bounded(out), nil
 }
 
 // gave says whether a Work of the Service is there because of the deleted object.

@@ -37,22 +37,68 @@ func (c *Controller) report(ctx context.Context, st *state) (time.Duration, erro
 	if was != nil && equality.Semantic.DeepEqual(*was, is) {
 		return 0, nil
 	}
-	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&is)
-	if err != nil {
-		return 0, fmt.Errorf("encoding a condition: %w", err)
+	if err := c.writeConditions(ctx, st, is); err != nil {
+		return 0, err
+	}
+	tell(c.recorder, st.mcs, was, is)
+	return 0, nil
+}
+
+// writeConditions applies conditions of the object.
+func (c *Controller) writeConditions(ctx context.Context, st *state, conditions ...metav1.Condition) error {
+	var encoded []any
+	for i := range conditions {
+		condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
+		if err != nil {
+			return fmt.Errorf("encoding a condition: %w", err)
+		}
+		encoded = append(encoded, condition)
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{
-		"status": map[string]any{"conditions": []any{condition}},
+		"status": map[string]any{"conditions": encoded},
 	}}
 	obj.SetGroupVersionKind(networkingv1alpha1.GroupVersion.WithKind("MultiClusterService"))
 	obj.SetNamespace(st.key.Namespace)
 	obj.SetName(st.key.Name)
 	if err := c.status.Status(ctx, obj); err != nil {
-		return 0, err
+		return err
 	}
 	c.wrote.mcs.Wrote(obj)
-	tell(c.recorder, st.mcs, was, is)
-	return 0, nil
+	return nil
+}
+
+// reportDeletion says what a deletion waits for that does not end at once. From
+// then on nobody else tells how the object is.
+func (c *Controller) reportDeletion(ctx context.Context, st *state) error {
+	conditions := deletingConditions(st, time.Now())
+	for _, is := range conditions {
+		was := meta.FindStatusCondition(st.mcs.Status.Conditions, is.Type)
+		if was == nil || !equality.Semantic.DeepEqual(*was, is) {
+			return c.writeConditions(ctx, st, conditions...)
+		}
+	}
+	return nil
+}
+
+// deletingConditions are the conditions of an object that is being deleted, none
+// while that is not worth to be told.
+func deletingConditions(st *state, now time.Time) []metav1.Condition {
+	if st.remains == "" || now.Sub(st.mcs.DeletionTimestamp.Time) < deletionWait {
+		return nil
+	}
+	var out []metav1.Condition
+	for _, kind := range []string{networkingv1alpha1.ConditionReady, networkingv1alpha1.ConditionServiceApplied} {
+		c := metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: networkingv1alpha1.ReasonDeleting, ObservedGeneration: st.mcs.Generation,
+			Message:            "being deleted, which waits for: " + st.remains + ". Look there for what keeps it, for example a finalizer",
+			LastTransitionTime: metav1.Time{Time: now.Truncate(time.Second)},
+		}
+		if was := meta.FindStatusCondition(st.mcs.Status.Conditions, kind); was != nil && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // pending returns how long to wait for clusters that are on their way.
@@ -122,13 +168,19 @@ func tellClusters(c *metav1.Condition, st *state) (pending bool) {
 		c.Status, c.Reason = metav1.ConditionTrue, networkingv1alpha1.ReasonServiceAppliedSucceed
 		return false
 	}
-	slices.Sort(bad)
-	shown := bad[:min(len(bad), maxNames)]
-	c.Message += "; " + strings.Join(shown, "; ")
-	if more := len(bad) - len(shown); more > 0 {
-		c.Message += fmt.Sprintf(" and %d more", more)
-	}
+	c.Message += "; " + bounded(bad)
 	return silent == len(bad)
+}
+
+// bounded joins the first few items, sorted, and counts the rest.
+func bounded(items []string) string {
+	slices.Sort(items)
+	shown := items[:min(len(items), maxNames)]
+	out := strings.Join(shown, "; ")
+	if more := len(items) - len(shown); more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
 }
 
 // appliedIn says whether a member holds the Service. known is false when it has
