@@ -52,7 +52,7 @@ help: ## list targets and settings (this text)
 build: build-namesake build-sandbox ## compile everything into bin/
 
 .PHONY: demo
-demo: build ## show the main job on three real control planes
+demo: build packages ## show the main job on three real control planes
 	$(BIN)/sandbox demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(MEMBERS),--members $(MEMBERS))
 
 ##@ Develop
@@ -73,8 +73,12 @@ build-kubebox: ## compile Kubernetes into bin/kubebox (six minutes the first tim
 	@ln -sfn ../kubebox $(ASSETS)/kube-apiserver
 
 .PHONY: test
-test: build ## run every test, and fail if one leaves a process behind
+test: build packages ## run every test, and fail if one leaves a process behind
 	@+tools/leave-nothing.sh $(MAKE) --keep-going test-unit test-sandbox test-e2e
+
+.PHONY: packages
+packages: ## install the Debian packages that the data plane needs, or say which
+	@tools/debian-packages.sh
 
 .PHONY: test-unit
 test-unit: ## run the tests of the root module, on a real API server where they need one

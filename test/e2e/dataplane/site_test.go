@@ -22,7 +22,9 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
+	// patience is for what is made; controllers may still be waiting for an API
+	// server that a test before had stopped.
+	patience = time.Minute
 	// prompt is how soon a change must have reached every consumer's packets.
 	prompt = 5 * time.Second
 )
