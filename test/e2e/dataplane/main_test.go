@@ -93,7 +93,7 @@ func start() (*guarded, error) {
 		return nil, err
 	}
 	g := &guarded{fleet: &fleet{bin: bin, dir: filepath.Join(parent, "fleet"), clusters: map[string]*cluster{}}, parent: parent}
-	g.guard = exec.Command("sh", "-c", `read -r _; exec "$0" down --dir "$1"`, g.program("sandbox"), g.dir)
+	g.guard = exec.CommandContext(context.Background(), "sh", "-c", `read -r _; exec "$0" down --dir "$1"`, g.program(), g.dir)
 	g.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
 	if g.input, err = g.guard.StdinPipe(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func start() (*guarded, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, g.program("sandbox"), "up", "--dir", g.dir, "--members", fmt.Sprint(len(members)), "--data-plane").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, g.program(), "up", "--dir", g.dir, "--members", fmt.Sprint(len(members)), "--data-plane").CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the fleet: %w\n%s", err, out), g.end())
 	}
 	for _, name := range append([]string{"hub"}, members...) {
@@ -142,7 +142,8 @@ func connect(kubeconfig string) (*cluster, error) {
 	return &cluster{Interface: clientset, client: c}, err
 }
 
-func (f *fleet) program(name string) string { return filepath.Join(f.bin, name) }
+// program is the path of the sandbox.
+func (f *fleet) program() string { return filepath.Join(f.bin, "sandbox") }
 
 // networkNamespaces lists the machine's named network namespaces.
 func networkNamespaces() ([]string, error) {

@@ -29,9 +29,9 @@ func from(address string, who ...string) map[string]string {
 // clusters, and gets them again when it is well (C4).
 func TestReadiness(t *testing.T) {
 	s := newSite(t, "readiness")
-	s.deploy("member1", "echo", 2, withReadiness)
+	s.deploy("member1", 2, withReadiness)
 	s.expose(serviceOf("echo", web()), []string{"member1"})
-	all := s.pods("echo", "member1")
+	all := s.pods("member1")
 	for _, m := range members {
 		s.mustSpread(m, "echo.readiness:80", all)
 	}
@@ -80,9 +80,9 @@ func TestRollingUpdate(t *testing.T) {
 	for name, linger := range map[string]string{"patient": "5s", "abrupt": "0s"} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, "rollout-"+name)
-			s.deploy("member1", "echo", 3, withReadiness, args("--linger="+linger))
+			s.deploy("member1", 3, withReadiness, args("--linger="+linger))
 			s.expose(serviceOf("echo", web()), []string{"member1"})
-			before := s.pods("echo", "member1")
+			before := s.pods("member1")
 			address := "echo." + s.name + ":80"
 			for _, m := range members {
 				s.mustSpread(m, address, before)
@@ -102,7 +102,7 @@ func TestRollingUpdate(t *testing.T) {
 				if a.Failed > home.Failed+allowance(linger, home.Failed) {
 					t.Errorf("from %s %d requests failed, at home %d", m, a.Failed, home.Failed)
 				}
-				if a.Asked < 100 || len(a.By) < 4 {
+				if a.Asked < 50 || len(a.By) < 4 { // a failure may take as long as fifty answers
 					t.Errorf("from %s only %d requests were made, answered by %v", m, a.Asked, a.By)
 				}
 			}
@@ -133,56 +133,56 @@ func mustNotFail(t *testing.T, counted map[string]answers) {
 // The hub's death changes no working route.
 func TestHubDead(t *testing.T) {
 	s := newSite(t, "hub-dead")
-	s.deploy("member1", "echo", 2)
-	s.deploy("member2", "echo", 1)
+	s.deploy("member1", 2)
+	s.deploy("member2", 1)
 	s.expose(serviceOf("echo", web()), nil)
 	for _, m := range members {
-		s.mustSpread(m, "echo.hub-dead:80", s.pods("echo", members...))
+		s.mustSpread(m, "echo.hub-dead:80", s.pods(members...))
 	}
 	mustNotFail(t, s.loop(from("echo.hub-dead:80", members...), func() {
 		s.sandbox("kill", "controller-manager")
 		s.sandbox("kill", "hub-apiserver")
-		time.Sleep(time.Minute)
+		s.hold(time.Minute)
 		s.sandbox("restart", "hub-apiserver")
 		s.sandbox("restart", "controller-manager")
-		time.Sleep(5 * time.Second) // what a hub does when it comes back is part of its death
+		s.hold(5 * time.Second) // what a hub does when it comes back is part of its death
 	}))
 }
 
 // Nor does that of the API servers of provider and consumer.
 func TestMemberAPIServerDown(t *testing.T) {
 	s := newSite(t, "api-down")
-	s.deploy("member1", "echo", 2)
+	s.deploy("member1", 2)
 	s.expose(serviceOf("echo", web()), nil)
 	for _, m := range members {
-		s.mustSpread(m, "echo.api-down:80", s.pods("echo", members...))
+		s.mustSpread(m, "echo.api-down:80", s.pods(members...))
 	}
 	mustNotFail(t, s.loop(from("echo.api-down:80", members...), func() {
 		s.sandbox("fault", "member1", "api-down")
 		s.sandbox("fault", "member2", "api-down")
-		time.Sleep(20 * time.Second)
+		s.hold(20 * time.Second)
 		s.sandbox("fault", "member2", "api-down", "off")
 		s.sandbox("fault", "member1", "api-down", "off")
-		time.Sleep(5 * time.Second)
+		s.hold(5 * time.Second)
 	}))
 }
 
 // Scaled to zero in one provider, the other carries on.
 func TestScaleToZero(t *testing.T) {
 	s := newSite(t, "scale")
-	s.deploy("member1", "echo", 1, args("--linger=3s"))
-	s.deploy("member2", "echo", 1)
+	s.deploy("member1", 1, args("--linger=3s"))
+	s.deploy("member2", 1)
 	s.expose(serviceOf("echo", web()), nil)
 	for _, m := range members {
-		s.mustSpread(m, "echo.scale:80", s.pods("echo", members...))
+		s.mustSpread(m, "echo.scale:80", s.pods(members...))
 	}
 	mustNotFail(t, s.loop(from("echo.scale:80", members...), func() {
 		s.change("member1", "echo", func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](0) })
 		s.rolledOut("member1", "echo")
-		time.Sleep(3 * time.Second)
+		s.hold(3 * time.Second)
 	}))
 	for _, m := range members {
-		s.mustSpread(m, "echo.scale:80", s.pods("echo", "member2"))
+		s.mustSpread(m, "echo.scale:80", s.pods("member2"))
 	}
 }
 
@@ -190,13 +190,13 @@ func TestScaleToZero(t *testing.T) {
 // another cluster, although its nodes have the same name (C13).
 func TestInternalTrafficPolicyLocal(t *testing.T) {
 	s := newSite(t, "node-local")
-	s.deploy("member1", "echo", 2)
-	s.deploy("member2", "echo", 1)
+	s.deploy("member1", 2)
+	s.deploy("member2", 1)
 	service := serviceOf("echo", web())
 	service.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
 	s.expose(service, nil)
 	for _, m := range members[:2] {
-		s.mustSpread(m, "echo.node-local:80", s.pods("echo", m))
+		s.mustSpread(m, "echo.node-local:80", s.pods(m))
 	}
 	s.clusterIPs("member3", "echo")
 	a, err := s.ask("member3", "echo.node-local:80", "--count", "3", "--timeout", "1s")
@@ -209,13 +209,13 @@ func TestInternalTrafficPolicyLocal(t *testing.T) {
 // does without Namesake, and goes abroad where there are none (C13).
 func TestPreferSameZone(t *testing.T) {
 	s := newSite(t, "zone")
-	s.deploy("member1", "echo", 2)
-	s.deploy("member2", "echo", 1)
+	s.deploy("member1", 2)
+	s.deploy("member2", 1)
 	service := serviceOf("echo", web())
 	service.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferSameZone)
 	s.expose(service, nil)
 	for _, m := range members[:2] {
-		s.mustSpread(m, "echo.zone:80", s.pods("echo", m))
+		s.mustSpread(m, "echo.zone:80", s.pods(m))
 	}
-	s.mustSpread("member3", "echo.zone:80", s.pods("echo", members...))
+	s.mustSpread("member3", "echo.zone:80", s.pods(members...))
 }

@@ -26,11 +26,11 @@ const interrupt = syscall.SIGINT
 // and call, member3 only calls.
 func TestEveryConsumerReachesEveryProvider(t *testing.T) {
 	s := newSite(t, "reach")
-	s.deploy("member1", "echo", 2)
-	s.deploy("member2", "echo", 1)
+	s.deploy("member1", 2)
+	s.deploy("member2", 1)
 	raw := intstr.FromInt32(7000)
 	s.expose(serviceOf("echo", web(), tcp("tcp", 53, raw), udp("udp", 53, raw)), []string{"member1", "member2"})
-	want := s.pods("echo", members...)
+	want := s.pods(members...)
 	if len(want) != 3 {
 		t.Fatalf("pods are %v", want)
 	}
@@ -52,12 +52,12 @@ func TestEveryConsumerReachesEveryProvider(t *testing.T) {
 // answer elsewhere, the other is left alone, pods of that name or not.
 func TestProviderOnly(t *testing.T) {
 	s := newSite(t, "provider-only")
-	s.deploy("member1", "echo", 1)
-	s.deploy("member2", "echo", 1)
+	s.deploy("member1", 1)
+	s.deploy("member2", 1)
 	s.expose(serviceOf("echo", web()), []string{"member1"}, func(wish *networkingv1alpha1.MultiClusterService) {
 		wish.Spec.ConsumerClusters = []networkingv1alpha1.ClusterSelector{{Name: "member3"}}
 	})
-	s.mustSpread("member3", "echo.provider-only:80", s.pods("echo", "member1"))
+	s.mustSpread("member3", "echo.provider-only:80", s.pods("member1"))
 	if _, err := s.clusters["member2"].CoreV1().Services(s.name).Get(t.Context(), "echo", metav1.GetOptions{}); err == nil {
 		t.Error("a member that neither provides nor consumes has the Service")
 	}
@@ -158,11 +158,11 @@ func TestHeadless(t *testing.T) {
 // Both families answer where the Service has both.
 func TestDualStack(t *testing.T) {
 	s := newSite(t, "dual-stack")
-	s.deploy("member1", "echo", 2)
+	s.deploy("member1", 2)
 	service := serviceOf("echo", web())
 	service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
 	s.expose(service, nil)
-	want := s.pods("echo", members...)
+	want := s.pods(members...)
 	for _, m := range members {
 		ips := s.clusterIPs(m, "echo")
 		if len(ips) != 2 {
@@ -182,24 +182,24 @@ func TestDualStack(t *testing.T) {
 // A named target port has each provider's own number (C1).
 func TestNamedPorts(t *testing.T) {
 	s := newSite(t, "named-ports")
-	s.deploy("member1", "echo", 1, args("--http=8080"), port("http", 8080, corev1.ProtocolTCP))
-	s.deploy("member2", "echo", 1, args("--http=9090"), port("http", 9090, corev1.ProtocolTCP))
+	s.deploy("member1", 1, args("--http=8080"), port("http", 8080, corev1.ProtocolTCP))
+	s.deploy("member2", 1, args("--http=9090"), port("http", 9090, corev1.ProtocolTCP))
 	s.expose(serviceOf("echo", tcp("http", 80, intstr.FromString("http"))), nil)
 	for _, m := range members {
-		s.mustSpread(m, "echo.named-ports:80", s.pods("echo", members...))
+		s.mustSpread(m, "echo.named-ports:80", s.pods(members...))
 	}
 }
 
 // One port number for TCP and UDP (C23) survives an update of the Service.
 func TestTwoProtocolsOnOnePort(t *testing.T) {
 	s := newSite(t, "protocols")
-	s.deploy("member1", "echo", 1)
+	s.deploy("member1", 1)
 	s.expose(serviceOf("echo", tcp("tcp", 53, intstr.FromInt32(7000)), udp("udp", 53, intstr.FromInt32(7000))), nil)
 	check := func() {
 		t.Helper()
 		for _, m := range members {
 			for _, protocol := range []string{"tcp", "udp"} {
-				s.mustSpread(m, "echo.protocols:53", s.pods("echo", "member1"), "--protocol", protocol)
+				s.mustSpread(m, "echo.protocols:53", s.pods("member1"), "--protocol", protocol)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func TestTwoProtocolsOnOnePort(t *testing.T) {
 		return err
 	})
 	for _, m := range members {
-		s.mustSpread(m, "echo.protocols:80", s.pods("echo", "member1"))
+		s.mustSpread(m, "echo.protocols:80", s.pods("member1"))
 	}
 	check()
 }
@@ -223,13 +223,13 @@ func TestTwoProtocolsOnOnePort(t *testing.T) {
 // A filter of ports closes the others (C11).
 func TestPortsFilter(t *testing.T) {
 	s := newSite(t, "ports-filter")
-	s.deploy("member1", "echo", 1)
+	s.deploy("member1", 1)
 	s.expose(serviceOf("echo", web(), tcp("raw", 7000, intstr.FromInt32(7000)), tcp("other", 8080, intstr.FromInt32(8080))), []string{"member1"},
 		func(wish *networkingv1alpha1.MultiClusterService) {
 			wish.Spec.Ports = []networkingv1alpha1.ExposurePort{{Name: "http", Port: 80}}
 		})
 	for _, m := range []string{"member2", "member3"} {
-		s.mustSpread(m, "echo.ports-filter:80", s.pods("echo", "member1"))
+		s.mustSpread(m, "echo.ports-filter:80", s.pods("member1"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for _, closed := range []string{"7000", "8080"} {
 			if out, err := s.exec(ctx, m, "curl", "-sS", "--max-time", "2", "http://echo.ports-filter:"+closed); err == nil {

@@ -81,6 +81,14 @@ func (s *site) eventually(within time.Duration, what string, try func() error) {
 	}
 }
 
+// hold lets time pass in which something is to go on undisturbed.
+func (s *site) hold(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.t.Context().Done():
+	}
+}
+
 // pods changes the template of a workload.
 type pods func(*corev1.PodTemplateSpec)
 
@@ -118,8 +126,9 @@ func (s *site) template(app string, changes []pods) corev1.PodTemplateSpec {
 }
 
 // deploy makes a Deployment of echo servers and returns when all are ready.
-func (s *site) deploy(member, app string, replicas int32, changes ...pods) {
+func (s *site) deploy(member string, replicas int32, changes ...pods) {
 	s.t.Helper()
+	const app = "echo"
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: appsv1.DeploymentSpec{
@@ -206,12 +215,12 @@ func serviceOf(name string, ports ...corev1.ServicePort) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: ports}}
 }
 
-// pods lists the ready pods of an app, as member/name.
-func (s *site) pods(app string, of ...string) []string {
+// pods lists the pods of the Deployments, as member/name, without those that end.
+func (s *site) pods(of ...string) []string {
 	s.t.Helper()
 	var names []string
 	for _, m := range of {
-		list, err := s.clusters[m].CoreV1().Pods(s.name).List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		list, err := s.clusters[m].CoreV1().Pods(s.name).List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=echo"})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -227,7 +236,7 @@ func (s *site) pods(app string, of ...string) []string {
 
 // exec runs a command in a member's client pod.
 func (s *site) exec(ctx context.Context, member string, command ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, s.program("sandbox"), append([]string{"exec", "--dir", s.dir, member, "--"}, command...)...)
+	cmd := exec.CommandContext(ctx, s.program(), append([]string{"exec", "--dir", s.dir, member, "--"}, command...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -248,7 +257,7 @@ func (s *site) ask(member, address string, options ...string) (answers, error) {
 	var a answers
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 3*time.Minute)
 	defer cancel()
-	out, err := s.exec(ctx, member, slices.Concat([]string{s.program("sandbox"), "ask"}, options, []string{address})...)
+	out, err := s.exec(ctx, member, slices.Concat([]string{s.program(), "ask"}, options, []string{address})...)
 	if err != nil {
 		return a, err
 	}
@@ -289,8 +298,8 @@ func (s *site) loop(address map[string]string, fn func()) map[string]answers {
 	)
 	for m, a := range address {
 		wg.Go(func() {
-			cmd := exec.Command(s.program("sandbox"), "exec", "--dir", s.dir, m, "--",
-				s.program("sandbox"), "ask", "--for", "10m", "--interval", "20ms", "--timeout", "3s", a)
+			cmd := exec.CommandContext(context.WithoutCancel(ctx), s.program(), "exec", "--dir", s.dir, m, "--",
+				s.program(), "ask", "--for", "10m", "--interval", "20ms", "--timeout", "3s", a)
 			var out bytes.Buffer
 			cmd.Stdout = &out
 			if err := cmd.Start(); err != nil {
@@ -312,9 +321,9 @@ func (s *site) loop(address map[string]string, fn func()) map[string]answers {
 			result[m] = counted
 		})
 	}
-	time.Sleep(time.Second) // some answers from before
+	s.hold(time.Second) // some answers from before
 	fn()
-	time.Sleep(time.Second) // and some from after
+	s.hold(time.Second) // and some from after
 	cancel()
 	wg.Wait()
 	return result
@@ -339,7 +348,7 @@ func (s *site) sandbox(command string, args ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, s.program("sandbox"), append([]string{command, "--dir", s.dir}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, s.program(), append([]string{command, "--dir", s.dir}, args...)...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("sandbox %s %v: %v\n%s", command, args, err, out)
 	}
