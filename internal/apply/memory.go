@@ -14,6 +14,11 @@ import (
 // object may have been changed and removed by others in between.
 const memorySpan = 5 * time.Second
 
+// lookAgain is how soon to look again whether the cache shows a write. Its event
+// comes sooner, but may be one that the controller does not listen to, as that of
+// a status often is.
+const lookAgain = 100 * time.Millisecond
+
 // Memory remembers a controller's own writes of one kind, so that a cache that
 // has not seen them yet does not make it write the same again.
 type Memory struct {
@@ -61,9 +66,9 @@ func (m *Memory) remember(key types.NamespacedName, w write) {
 	m.sweepAt = max(firstSweep, 2*len(m.writes))
 }
 
-// Behind returns how long to wait at most for the cache to show the last write
-// of an object; its event will come sooner. Zero: the cache is up to date. cached
-// is nil when the cache has no such object.
+// Behind returns when to look again whether the cache shows the last write of an
+// object. Zero: the cache is up to date. cached is nil when the cache has no such
+// object.
 func (m *Memory) Behind(key types.NamespacedName, cached client.Object) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +81,7 @@ func (m *Memory) Behind(key types.NamespacedName, cached client.Object) time.Dur
 		delete(m.writes, key)
 		return 0
 	}
-	return left
+	return min(left, lookAgain)
 }
 
 // BehindAny returns the longest such wait for several objects, nil for those that
