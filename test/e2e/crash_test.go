@@ -289,7 +289,7 @@ func TestMemberDown_C26(t *testing.T) {
 		histories[member] = s.watch(f.members[member], &discoveryv1.EndpointSliceList{})
 	}
 
-	off := f.fault(t, "member3", "api-down")
+	off := f.fault(t, "member3", apiDown)
 	s.waitCondition("foo", networkingv1alpha1.ConditionReady, networkingv1alpha1.ReasonClusterUnreachable, "member3")
 	s.changeSlice("member1", "foo-a")
 	within(t, soon, "member2 hears of member1", func(ctx context.Context) error {

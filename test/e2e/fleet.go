@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -33,6 +34,9 @@ const (
 	hubManager = "controller-manager"
 	hubName    = "hub"
 )
+
+// apiDown is the fault of a member whose API server is stopped.
+const apiDown = "api-down"
 
 // nodeName is the one Node of each member. Pods are bound to it.
 const nodeName = "node"
@@ -213,8 +217,37 @@ func (f *fleet) fault(t *testing.T, member, fault string) (off func()) {
 			f.sandbox(t, "fault", member, fault, "off")
 		}
 	}
-	t.Cleanup(off)
+	t.Cleanup(func() {
+		off()
+		if fault == apiDown {
+			f.settle(t, member)
+		}
+	})
 	return off
+}
+
+// settle waits until a member's own controllers work again, which may have backed
+// off while their API server was down: the next test counts on them.
+func (f *fleet) settle(t *testing.T, member string) {
+	t.Helper()
+	c := f.members[member]
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "settle-"}}
+	if err := c.Create(context.WithoutCancel(t.Context()), ns); err != nil {
+		t.Fatal(err)
+	}
+	within(t, patience, member+" makes accounts", func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "default"}, &corev1.ServiceAccount{})
+	})
+	if err := c.Delete(context.WithoutCancel(t.Context()), ns); err != nil {
+		t.Fatal(err)
+	}
+	within(t, patience, member+" removes namespaces", func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%s is there (%w)", ns.Name, err)
+	})
 }
 
 // killManager ends the controller-manager with SIGKILL. It is started again at

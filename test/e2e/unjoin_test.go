@@ -72,7 +72,7 @@ func TestUnjoinDeadMember_C29(t *testing.T) {
 	s.waitService("foo", f.names()...)
 	comeBack(t, f, "member3")
 
-	off := f.fault(t, "member3", "api-down")
+	off := f.fault(t, "member3", apiDown)
 	start := time.Now()
 	said, err := f.ctl(t.Context(), "unjoin", "member3", "--force")
 	took := time.Since(start)
