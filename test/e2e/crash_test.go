@@ -285,15 +285,15 @@ func TestMemberDown_C26(t *testing.T) {
 	s.waitSpread(s.all("foo"))
 	s.waitReady("foo")
 	histories := map[string]*history{}
-	for _, member := range []string{"member1", "member2"} {
+	for _, member := range []string{"member1", "member3"} {
 		histories[member] = s.watch(f.members[member], &discoveryv1.EndpointSliceList{})
 	}
 
-	off := f.fault(t, "member3", apiDown)
-	s.waitCondition("foo", networkingv1alpha1.ConditionReady, networkingv1alpha1.ReasonClusterUnreachable, "member3")
+	off := f.fault(t, "member2", apiDown)
+	s.waitCondition("foo", networkingv1alpha1.ConditionReady, networkingv1alpha1.ReasonClusterUnreachable, "member2")
 	s.changeSlice("member1", "foo-a")
-	within(t, soon, "member2 hears of member1", func(ctx context.Context) error {
-		return s.checkFrom(ctx, "foo", "member2", []string{"member1", "member2"})
+	within(t, soon, "member3 hears of member1", func(ctx context.Context) error {
+		return s.checkFrom(ctx, "foo", "member3", []string{"member1", "member3"})
 	})
 	for member, h := range histories {
 		if deleted := h.deleted(); len(deleted) > 0 {
@@ -301,13 +301,13 @@ func TestMemberDown_C26(t *testing.T) {
 		}
 		_, dispatched, err := s.slicesIn(t.Context(), member, "foo")
 		s.must(err)
-		if dispatched["member3-foo-a"] == nil {
-			t.Errorf("%s has lost the slice of member3", member)
+		if dispatched["member2-foo-a"] == nil {
+			t.Errorf("%s has lost the slice of member2", member)
 		}
 	}
 
 	off()
-	s.changeSlice("member3", "foo-a")
+	s.changeSlice("member2", "foo-a")
 	start := time.Now()
 	s.waitSpread(s.all("foo"))
 	t.Logf("right after %s", time.Since(start).Round(time.Millisecond))

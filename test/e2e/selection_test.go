@@ -102,14 +102,14 @@ func TestDeprecatedLists(t *testing.T) {
 
 // C28: a cluster on the list that has not joined is named, and the rest works.
 func TestUnknownCluster_C28(t *testing.T) {
-	s := servedEverywhere(t, together(t), "foo")
-	mcs := s.createMCS("foo", from("member1", "ghost"), to("member2", "spook"))
-	s.waitSpread(spread{service: "foo", providers: []string{"member1"}, consumers: []string{"member2"}})
-	s.waitService("foo", "member1", "member2")
+	s := servedEverywhere(t, together(t), "till")
+	mcs := s.createMCS("till", from("member1", "ghost"), to("member2", "spook"))
+	s.waitSpread(spread{service: "till", providers: []string{"member1"}, consumers: []string{"member2"}})
+	s.waitService("till", "member1", "member2")
 	for _, name := range []string{"ghost", "spook"} {
-		s.waitCondition("foo", networkingv1alpha1.ConditionReady, networkingv1alpha1.ReasonClusterNotFound, name)
+		s.waitCondition("till", networkingv1alpha1.ConditionReady, networkingv1alpha1.ReasonClusterNotFound, name)
 		s.waitEvent(mcs.UID, networkingv1alpha1.EventClusterNotFound, name)
 	}
-	s.changeMCS("foo", from("member1"), to("member2"))
-	s.waitReady("foo")
+	s.changeMCS("till", from("member1"), to("member2"))
+	s.waitReady("till")
 }

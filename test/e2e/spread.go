@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +43,9 @@ type sliceContent struct {
 // contentOf returns what a dispatched slice says.
 func contentOf(slice *discoveryv1.EndpointSlice) sliceContent {
 	return sliceContent{
-		Labels:      pick(slice.Labels, discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy, corev1.IsHeadlessService),
-		Annotations: pick(slice.Annotations, networkingv1alpha1.ProvisionClusterAnnotation, networkingv1alpha1.SliceGenerationAnnotation, workv1alpha1.TemplateUIDAnnotation),
+		Labels: pick(slice.Labels, discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy, corev1.IsHeadlessService),
+		Annotations: pick(slice.Annotations, networkingv1alpha1.ProvisionClusterAnnotation,
+			networkingv1alpha1.SliceGenerationAnnotation, workv1alpha1.TemplateUIDAnnotation),
 		AddressType: slice.AddressType, Endpoints: endpointsOf(slice), Ports: portsOf(slice),
 	}
 }
@@ -80,7 +82,7 @@ func endpointsOf(slice *discoveryv1.EndpointSlice) []string {
 		if b == nil {
 			return "unset"
 		}
-		return fmt.Sprint(*b)
+		return strconv.FormatBool(*b)
 	}
 	var out []string
 	for i := range slice.Endpoints {
