@@ -39,6 +39,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making a directory for the fleet: %w", err)
 	}
+	o.Fleet.DataPlane = canSendPackets()
 	r := &run{Options: o, output: newOutput(o.Out, os.Getenv), dir: dir, began: time.Now()}
 	if err := r.all(ctx); err != nil {
 		return r.failed(ctx, err)
@@ -67,7 +68,7 @@ type run struct {
 // all is the story from its beginning to its table.
 func (r *run) all(ctx context.Context) error {
 	r.title("Namesake: one Service, one name, in every cluster.")
-	list := steps()
+	list := steps(r.Fleet.DataPlane)
 	total := len(list) + 1
 	r.heading(1, total, fmt.Sprintf("A hub and %s clusters", number(r.Fleet.Members)))
 	status, err := r.start(ctx)
@@ -79,8 +80,14 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	defer w.close()
+	if !r.Fleet.DataPlane {
+		r.say("Without a data plane, which needs root, nft and curl: this shows what clusters know, and no packets.")
+	}
 	r.fact(fmt.Sprintf("Up, and %s have joined the hub, after", namesOf(w.members)), time.Since(r.began))
-	s := &story{output: r.output, world: w, fleet: r.up, binDir: r.Fleet.BinDir, hub: status.Hub.Kubeconfig}
+	s := &story{
+		output: r.output, world: w, fleet: r.up, binDir: r.Fleet.BinDir, hub: status.Hub.Kubeconfig,
+		dir: r.dir, sandbox: r.Fleet.Sandbox,
+	}
 	for i, step := range list {
 		r.heading(i+2, total, step.title)
 		if err := r.tell(ctx, s, step); err != nil {

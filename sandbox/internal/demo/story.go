@@ -44,7 +44,9 @@ type story struct {
 	// fleet does what is asked without a word.
 	fleet  *fleet.Fleet
 	binDir string
-	hub    string // path of the hub's kubeconfig
+	// dir is the fleet's directory, sandbox this program.
+	dir, sandbox string
+	hub          string // path of the hub's kubeconfig
 	// measured is the table at the end.
 	measured []measure
 }
@@ -61,8 +63,8 @@ type step struct {
 }
 
 // steps come after the fleet has come up, which is the first one.
-func steps() []step {
-	return []step{
+func steps(withPackets bool) []step {
+	list := []step{
 		{"One name, everywhere", (*story).spread},
 		{"Changes arrive", (*story).changes},
 		{"A member's API server stops", (*story).memberDown},
@@ -70,6 +72,10 @@ func steps() []step {
 		{"The hub is killed", (*story).hubDown},
 		{"The wish is withdrawn", (*story).withdraw},
 	}
+	if withPackets {
+		list = append(list, step{"Packets: curl in another cluster", (*story).packets})
+	}
+	return list
 }
 
 func (s *story) measure(what, figure string) {

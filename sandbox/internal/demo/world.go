@@ -27,7 +27,8 @@ import (
 const (
 	namespace   = "demo"
 	serviceName = "echo"
-	nodeName    = "node"
+	// nodeName is a Node that nothing runs on, beside the data plane's.
+	nodeName = "paper-node"
 
 	podPort     = 8080
 	servicePort = 80

@@ -165,6 +165,11 @@ func TestMemberAPIServerDown(t *testing.T) {
 		s.sandbox("fault", "member1", "api-down", "off")
 		s.hold(5 * time.Second)
 	}))
+	// Kubernetes' own controllers come back by themselves, but only when they
+	// next try, which may be in half a minute.
+	for _, m := range members[:2] {
+		s.sandbox("restart", m+"-kube-controller-manager")
+	}
 }
 
 // Scaled to zero in one provider, the other carries on.
