@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	vkslog "github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -103,6 +105,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.linkBusybox(ctx); err != nil {
 		return err
 	}
+	ctx = log.WithLogger(ctx, vkslog.FromSlog(a.logger))
 	pods, informers, err := a.podController(ctx)
 	if err != nil {
 		return err
