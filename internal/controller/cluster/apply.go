@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
 const (
@@ -138,7 +139,7 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	switch {
 	case len(st.works) > 0 && (answers || !push || force):
 		return leaveInterval, nil
-	case answers && (!m.Slices().Synced() || len(m.Slices().DispatchedServices()) > 0):
+	case answers && !snapshot.FromCluster(st.cluster).LacksSlices && (!m.Slices().Synced() || len(m.Slices().DispatchedServices()) > 0):
 		return leaveInterval, nil
 	case push && !answers && !force:
 		return leaveSilent, c.tellStuck(ctx, st, connectErr)

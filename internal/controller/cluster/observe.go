@@ -72,7 +72,8 @@ func (c *Controller) observe(ctx context.Context, name string) (_ *state, found 
 	if st.cluster.Spec.SyncMode == clusterv1alpha1.Push {
 		st.secret, st.secretErr = c.readSecret(ctx, st.cluster)
 		st.health, st.known = c.members.Health(nameOf(name))
-		if m, connected := c.members.Get(nameOf(name)); connected && st.health.Ready {
+		if m, connected := c.members.Get(nameOf(name)); connected && st.health.Reachable {
+			// Whether it is ready or not: what it lacks may be why it is not.
 			st.served = c.served.of(m, st.now)
 		}
 	}

@@ -39,7 +39,7 @@ func tell(
 	for i := range status.Clusters {
 		c := &status.Clusters[i]
 		if c.Reason == networkingv1alpha1.ReasonAPIIncompatible && !hadReason(mcs, c.Name, c.Reason) {
-			recorder.Eventf(mcs, nil, corev1.EventTypeWarning, networkingv1alpha1.EventAPIIncompatible, action, "%s", c.Message)
+			recorder.Eventf(mcs, nil, corev1.EventTypeWarning, networkingv1alpha1.EventAPIIncompatible, action, "%s: %s", c.Name, c.Message)
 		}
 	}
 }
