@@ -19,11 +19,21 @@ const (
 	restPeriod = 2 * time.Minute
 )
 
-// Twenty services of five members, all to all: they converge within a few
-// seconds, and from then on the hub and the members are written to no more.
-// The fleet is one of its own, with default settings.
-func TestTwentyServicesFiveMembers(t *testing.T) {
+// Twenty services of five members, all to all, converge within a few seconds.
+// Thirty more come, and from then on the hub and the members are written to no
+// more: no status, no slice, no event. The fleet is one of its own, with default
+// settings.
+func TestFiftyServicesFiveMembers(t *testing.T) {
 	f, s, spreads := converge(t)
+	spreads = append(spreads, s.serveEverywhere(len(spreads), 50)...)
+	for _, sp := range spreads[20:] {
+		s.createMCS(sp.service)
+	}
+	for _, sp := range spreads[20:] {
+		s.waitReady(sp.service)
+	}
+	s.waitSpread(spreads...)
+	waitQuiet(t, f)
 	// Tests that have not said that they are parallel run first, one at a time:
 	// until here nothing else ran. The others may go on while this one listens.
 	t.Parallel()
@@ -47,6 +57,20 @@ func TestTwentyServicesFiveMembers(t *testing.T) {
 	s.must(s.checkSpread(t.Context(), spreads...))
 }
 
+// serveEverywhere makes services by number, with a slice in every member.
+func (s *site) serveEverywhere(first, end int) (spreads []spread) {
+	s.t.Helper()
+	for i := first; i < end; i++ {
+		name := fmt.Sprintf("svc%02d", i)
+		s.createService(name, selectorless)
+		for _, member := range s.names() {
+			s.putSlice(member, name, name+"-a")
+		}
+		spreads = append(spreads, s.all(name))
+	}
+	return spreads
+}
+
 // converge starts a fleet and measures.
 func converge(t *testing.T) (*fleet, *site, []spread) {
 	t.Helper()
@@ -64,15 +88,7 @@ func converge(t *testing.T) (*fleet, *site, []spread) {
 		}
 	})
 	s := f.newSite(t, nil)
-	var spreads []spread
-	for i := range services {
-		name := fmt.Sprintf("svc%02d", i)
-		s.createService(name, selectorless)
-		for _, member := range f.names() {
-			s.putSlice(member, name, name+"-a")
-		}
-		spreads = append(spreads, s.all(name))
-	}
+	spreads := s.serveEverywhere(0, services)
 	histories := map[string]*history{}
 	for _, member := range f.names() {
 		histories[member] = s.watch(f.members[member], &discoveryv1.EndpointSliceList{})
