@@ -137,7 +137,8 @@ func (s *site) settled(text func(context.Context) (string, error)) (last string)
 		if err != nil {
 			return err
 		}
-		if same++; now != last {
+		same++
+		if now != last {
 			last, same = now, 0
 		}
 		if same*int(interval) < int(2*soon) {

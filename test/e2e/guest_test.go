@@ -73,7 +73,7 @@ func startGuest(t *testing.T, f *fleet, name string, flags map[string]string) cl
 		if err := f.hub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err == nil && t.Failed() {
 			t.Logf("cluster %s: %+v", name, cluster.Status)
 		}
-		if err := f.hub.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(f.hub.Delete(ctx, cluster)); err != nil {
 			t.Error(err)
 		}
 		within(t, patience, "the cluster has left", func(ctx context.Context) error {
@@ -83,7 +83,7 @@ func startGuest(t *testing.T, f *fleet, name string, flags map[string]string) cl
 			}
 			return client.IgnoreNotFound(err)
 		})
-		if err := f.hub.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(f.hub.Delete(ctx, secret)); err != nil {
 			t.Error(err)
 		}
 		waitForgotten(t, f, name)
@@ -142,7 +142,8 @@ func TestLabels_C27(t *testing.T) {
 			if cluster.Labels == nil {
 				cluster.Labels = map[string]string{}
 			}
-			if delete(cluster.Labels, key); on {
+			delete(cluster.Labels, key)
+			if on {
 				cluster.Labels[key] = s.ns
 			}
 		})

@@ -139,7 +139,7 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	switch {
 	case len(st.works) > 0 && (answers || !push || force):
 		return leaveInterval, nil
-	case answers && !snapshot.FromCluster(st.cluster).LacksSlices && (!m.Slices().Synced() || len(m.Slices().DispatchedServices()) > 0):
+	case answers && holdsSlices(m, st.cluster):
 		return leaveInterval, nil
 	case push && !answers && !force:
 		return leaveSilent, c.tellStuck(ctx, st, connectErr)
@@ -153,6 +153,15 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	c.served.forget(st.cluster.Name)
 	tellLeft(c.recorder, st.cluster, push && !answers)
 	return 0, c.writer.RemoveFinalizer(ctx, st.cluster, clusterv1alpha1.Finalizer)
+}
+
+// holdsSlices says whether a member may hold dispatched slices. One that serves
+// none never shows a full view of them.
+func holdsSlices(m *member.Member, cluster *clusterv1alpha1.Cluster) bool {
+	if snapshot.FromCluster(cluster).LacksSlices {
+		return false
+	}
+	return !m.Slices().Synced() || len(m.Slices().DispatchedServices()) > 0
 }
 
 // removeWorks deletes the Works of a leaving member. Abandoned: without waiting
