@@ -52,7 +52,7 @@ func TestTell(t *testing.T) {
 		"and still has not":             {was: lacking, is: lacking, missing: true},
 		"and another one":               {was: lacking, is: lackingMore, missing: true, want: []string{"Warning ClusterNotFound not joined: nope, more"}},
 		"what comes first is not that":  {was: fine, is: otherFirst, missing: true},
-		"a cluster lacks the API":       {was: fine, is: incompatible, want: []string{"Warning APIIncompatible about a"}},
+		"a cluster lacks the API":       {was: fine, is: incompatible, want: []string{"Warning APIIncompatible a: about a"}},
 		"and still does":                {was: incompatible, is: incompatible},
 	} {
 		t.Run(title, func(t *testing.T) {
