@@ -2,6 +2,7 @@ package multiclusterservice
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,6 +148,39 @@ func TestTell(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A deletion that lasts says what it waits for. One that does not says nothing:
+// the object is gone before anybody could read it.
+func TestDeletingConditions(t *testing.T) {
+	for title, tc := range map[string]struct {
+		remains string
+		since   time.Duration
+		want    bool
+	}{
+		"has just begun":   {remains: "slices in cluster a", since: time.Second},
+		"nothing remains":  {since: time.Hour},
+		"slices are there": {remains: "slices in cluster a", since: deletionWait, want: true},
+	} {
+		t.Run(title, func(t *testing.T) {
+			st := observed(remains(tc.remains), was(metav1.ConditionFalse))
+			st.mcs.DeletionTimestamp = &metav1.Time{Time: now.Add(-tc.since)}
+			found := map[string]bool{}
+			for _, c := range deletingConditions(st, now) {
+				if c.Status != metav1.ConditionFalse || c.Reason != networkingv1alpha1.ReasonDeleting || !strings.Contains(c.Message, tc.remains) {
+					t.Errorf("condition %+v", c)
+				}
+				found[c.Type] = c.LastTransitionTime.Time.Equal(now.Add(-time.Hour))
+			}
+			want := map[string]bool{}
+			if tc.want {
+				want = map[string]bool{networkingv1alpha1.ConditionReady: false, networkingv1alpha1.ConditionServiceApplied: true}
+			}
+			if diff := cmp.Diff(want, found); diff != "" {
+				t.Errorf("conditions, and whether they stood so before (-want +got):\n%s", diff)
 			}
 		})
 	}
