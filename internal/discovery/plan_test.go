@@ -155,7 +155,7 @@ func TestPlan_C12_equal_hostnames(t *testing.T) {
 }
 
 // Status needs to know what was collected, whatever is dispatched.
-func TestPlan_providers(t *testing.T) {
+func TestPlan_C3_unset_counts_as_ready(t *testing.T) {
 	a := member("a",
 		slice("s", pod("10.0.0.1"), pod("10.0.0.2", notReady), pod("10.0.0.3", conditions(discoveryv1.EndpointConditions{}))),
 		slice("t", pod("10.0.0.4")),

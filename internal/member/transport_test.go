@@ -134,7 +134,7 @@ func (r *refusing) caBundle() []byte {
 
 // C30: the token in the Secret was rotated. The request that finds out succeeds
 // at its second try, body and all, and later ones at their first.
-func TestRotatedToken(t *testing.T) {
+func TestRotatedToken_C30(t *testing.T) {
 	server := newRefusing(t, "new")
 	cfg := Config{Endpoint: server.URL, CABundle: server.caBundle()}
 	base, dialer, err := newTransport(&cfg)

@@ -51,10 +51,10 @@ type reporter struct {
 // reported is what is known of one service.
 type reported struct {
 	outcomes map[discovery.ClusterName]discovery.Outcome
-	// current is the plan that consumers are being brought to, and done is how
-	// many hold it.
+	// current is the plan that consumers are being brought to, and holding are
+	// those that have held it.
 	current *discovery.Plan
-	done    int
+	holding map[discovery.ClusterName]bool
 	// last is the status as it was last written, and at is when. The hub's cache
 	// may not show it yet.
 	last *networkingv1alpha1.MultiClusterServiceStatus
@@ -81,7 +81,7 @@ func (r *reporter) record(plan *discovery.Plan, consumer discovery.ClusterName, 
 	s := r.serviceOf(plan.Service)
 	was := s.outcomes[consumer]
 	s.outcomes[consumer] = outcome
-	everywhere := s.holds(plan, consumer, was)
+	everywhere := s.holds(plan, consumer)
 	r.mu.Unlock()
 	if everywhere {
 		if seen, known := r.planner.seenAt(plan); known {
@@ -95,16 +95,16 @@ func (r *reporter) record(plan *discovery.Plan, consumer discovery.ClusterName, 
 
 // holds counts a consumer that now holds a plan, and says whether it was the last
 // one. The reporter's lock is held.
-func (s *reported) holds(plan *discovery.Plan, consumer discovery.ClusterName, was discovery.Outcome) bool {
+func (s *reported) holds(plan *discovery.Plan, consumer discovery.ClusterName) bool {
 	if s.current != plan {
-		s.current, s.done = plan, 0
+		s.current, s.holding = plan, map[discovery.ClusterName]bool{}
 	}
 	is := s.outcomes[consumer]
-	if _, consumes := slices.BinarySearch(plan.Selection.Consumers, consumer); !consumes || is.Reason != "" || was == is {
+	if _, consumes := slices.BinarySearch(plan.Selection.Consumers, consumer); !consumes || is.Reason != "" || s.holding[consumer] {
 		return false
 	}
-	s.done++
-	return s.done == len(plan.Selection.Consumers)
+	s.holding[consumer] = true
+	return len(s.holding) == len(plan.Selection.Consumers)
 }
 
 // serviceOf returns what is known of a service. The lock is held.
