@@ -114,7 +114,7 @@ func TestRollingUpdate(t *testing.T) {
 // between the end and its news is chance, at home too.
 func allowance(linger string, atHome int) int {
 	if linger == "0s" {
-		return atHome + 3
+		return atHome + 6
 	}
 	return 0
 }
