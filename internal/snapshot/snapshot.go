@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -219,7 +218,7 @@ func (s Source) Refused(ctx context.Context, service types.NamespacedName) (map[
 	out := map[discovery.ClusterName]discovery.Outcome{}
 	for i := range works.Items {
 		work := &works.Items[i]
-		name, found := strings.CutPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)
+		name, found := clusterv1alpha1.ClusterOf(work.Namespace)
 		said := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
 		if !found || said == nil || said.Status == metav1.ConditionTrue || said.ObservedGeneration != work.Generation ||
 			work.DeletionTimestamp != nil {

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "strings"
+
 const (
 	// SystemNamespace holds, on the hub, the Secrets of members and, in a
 	// member, the account that the hub uses there.
@@ -60,3 +62,9 @@ const (
 // ExecutionNamespace returns the name of the namespace that holds the Works of
 // the named member.
 func ExecutionNamespace(cluster string) string { return ExecutionNamespacePrefix + cluster }
+
+// ClusterOf returns the member whose execution namespace this is. found is false
+// for any other namespace.
+func ClusterOf(namespace string) (cluster string, found bool) {
+	return strings.CutPrefix(namespace, ExecutionNamespacePrefix)
+}

@@ -97,7 +97,8 @@ func plan(st *state) (changes, error) {
 	slices.SortFunc(out.Delete, compareWorks)
 	if st.binding.DeletionTimestamp != nil {
 		out.Release = !slices.ContainsFunc(st.works, func(w *workv1alpha1.Work) bool {
-			return w.DeletionTimestamp == nil || !st.silent[strings.TrimPrefix(w.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)]
+			cluster, _ := clusterv1alpha1.ClusterOf(w.Namespace)
+			return w.DeletionTimestamp == nil || !st.silent[cluster]
 		})
 		if !out.Release {
 			out.Again = releaseInterval

@@ -100,9 +100,9 @@ func (c *Controller) clustersOfSecret(ctx context.Context, obj client.Object) []
 
 // leavingClusterOfWork returns the cluster of a Work, if it waits for its Works to go.
 func (c *Controller) leavingClusterOfWork(ctx context.Context, obj client.Object) []reconcile.Request {
-	name := clusterOf(obj.GetNamespace())
+	name, found := clusterv1alpha1.ClusterOf(obj.GetNamespace())
 	cluster := &clusterv1alpha1.Cluster{}
-	if name == "" || c.reader.Get(ctx, types.NamespacedName{Name: name}, cluster, client.UnsafeDisableDeepCopy) != nil ||
+	if !found || c.reader.Get(ctx, types.NamespacedName{Name: name}, cluster, client.UnsafeDisableDeepCopy) != nil ||
 		cluster.DeletionTimestamp == nil {
 		return nil
 	}

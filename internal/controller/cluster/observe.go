@@ -119,15 +119,6 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// clusterOf returns the cluster whose execution namespace this is, or "".
-func clusterOf(namespace string) string {
-	name, found := strings.CutPrefix(namespace, clusterv1alpha1.ExecutionNamespacePrefix)
-	if !found {
-		return ""
-	}
-	return name
-}
-
 // nameOf is a Cluster's name as members are keyed.
 func nameOf(name string) discovery.ClusterName { return discovery.ClusterName(name) }
 

@@ -69,9 +69,9 @@ func (c *Controller) EnqueueAll() { c.queues.Reseed() }
 
 // EnqueueWork has the service of a collected Work looked at in its member.
 func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
-	name, found := memberOf(work.Namespace)
+	name, found := clusterv1alpha1.ClusterOf(work.Namespace)
 	if found && manifest.IsCollected(work) && work.Labels[networkingv1alpha1.NameKey] != "" {
-		c.queues.Add(name, serviceOf(work))
+		c.queues.Add(discovery.ClusterName(name), serviceOf(work))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -117,12 +116,6 @@ func (c *Controller) behind(st *state) time.Duration {
 		}
 	}
 	return c.wrote.BehindAny(cached)
-}
-
-// memberOf returns the member whose execution namespace this is.
-func memberOf(namespace string) (discovery.ClusterName, bool) {
-	name, found := strings.CutPrefix(namespace, clusterv1alpha1.ExecutionNamespacePrefix)
-	return discovery.ClusterName(name), found
 }
 
 // serviceOf returns the service that a collected Work is labelled with.

@@ -3,7 +3,6 @@ package endpointslicedispatch
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +88,7 @@ func (c *Controller) EnqueueAll() {
 // the best that is known of the provider. What a cluster says on the Work of the
 // Service is reported.
 func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
-	provider, found := strings.CutPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)
+	provider, found := clusterv1alpha1.ClusterOf(work.Namespace)
 	service := types.NamespacedName{
 		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
 	}

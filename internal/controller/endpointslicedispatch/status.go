@@ -207,10 +207,15 @@ func (r *reporter) report(ctx context.Context, service types.NamespacedName) (ti
 
 	now := time.Now()
 	r.mu.Lock()
-	s := r.serviceOf(service)
+	outcomes := maps.Clone(r.serviceOf(service).outcomes)
+	r.mu.Unlock()
+	// Without the lock: it takes a look at every cluster, and each consumer that
+	// is written meanwhile has an outcome to record.
 	status, settled := plan.Report(discovery.ReportInput{
-		MCS: mcs, Template: template, Outcomes: maps.Clone(s.outcomes), Refused: refused, Now: now,
+		MCS: mcs, Template: template, Outcomes: outcomes, Refused: refused, Now: now,
 	})
+	r.mu.Lock()
+	s := r.serviceOf(service)
 	wait := s.wait(now, settled)
 	if wait == 0 && (s.shows(&mcs.Status, &status) || s.justWrote(now, &status)) {
 		s.last = &status

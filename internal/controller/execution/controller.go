@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -63,7 +62,7 @@ func (c *Controller) Queues() *member.Queues[types.NamespacedName] { return c.qu
 
 // EnqueueWork has a Work looked at.
 func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
-	if name, found := strings.CutPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix); found && !manifest.IsCollected(work) {
+	if name, found := clusterv1alpha1.ClusterOf(work.Namespace); found && !manifest.IsCollected(work) {
 		c.queues.Add(discovery.ClusterName(name), client.ObjectKeyFromObject(work))
 	}
 }

@@ -165,5 +165,6 @@ func wantedByUs(work *workv1alpha1.Work) bool {
 
 // memberOf returns the member whose execution namespace a Work is in.
 func memberOf(work *workv1alpha1.Work) discovery.ClusterName {
-	return discovery.ClusterName(strings.TrimPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix))
+	cluster, _ := clusterv1alpha1.ClusterOf(work.Namespace)
+	return discovery.ClusterName(cluster)
 }

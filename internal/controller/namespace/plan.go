@@ -28,7 +28,7 @@ func plan(st *state) (changes, error) {
 	standing := map[string]bool{}
 	wanted := propagates(st.namespace)
 	for _, work := range slices.SortedFunc(slices.Values(st.works), compareWorks) {
-		cluster := strings.TrimPrefix(work.Namespace, clusterv1alpha1.ExecutionNamespacePrefix)
+		cluster, _ := clusterv1alpha1.ClusterOf(work.Namespace)
 		switch {
 		case wanted && slices.Contains(st.clusters, cluster) && !standing[cluster]:
 			standing[cluster] = true
