@@ -208,10 +208,10 @@ func (r *reporter) roleCondition(clusters []networkingv1alpha1.ClusterServiceSta
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, failed, problem.Message
 	case len(bad) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, failed
-		c.Message += "; " + bounded(bad, "; ")
+		c.Message += "; " + Bounded(bad, "; ")
 	}
 	if missing := r.missing(); len(missing) > 0 {
-		c.Message += "; not joined: " + bounded(missing, ", ")
+		c.Message += "; not joined: " + Bounded(missing, ", ")
 	}
 	return c
 }
@@ -252,10 +252,10 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	case len(r.plan.MissingPorts) > 0:
 		return not(networkingv1alpha1.ReasonPortNotFound,
 			fmt.Sprintf("spec.ports lists %s, which the Service does not have; it has %s: correct one of the two, the other ports are shared",
-				bounded(r.plan.MissingPorts, ", "), portsOf(r.in.Template)))
+				Bounded(r.plan.MissingPorts, ", "), portsOf(r.in.Template)))
 	case len(r.plan.Selection.Missing) > 0:
 		return not(networkingv1alpha1.ReasonClusterNotFound,
-			"not joined: "+bounded(r.missing(), ", ")+": join with 'namesakectl join', or take off the lists of spec; the other clusters are served")
+			"not joined: "+Bounded(r.missing(), ", ")+": join with 'namesakectl join', or take off the lists of spec; the other clusters are served")
 	case len(r.plan.Conflicts) > 0:
 		return not(networkingv1alpha1.ReasonAddressConflict, conflictMessage(r.plan.Conflicts[0]))
 	}
@@ -276,11 +276,11 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	switch {
 	case reason != "" && reason != networkingv1alpha1.ReasonProgressing:
 		// A cluster that says why comes before the Service that does not stand in it.
-		return not(reason, bounded(bad, "; "))
+		return not(reason, Bounded(bad, "; "))
 	case applied != nil && applied.Status == metav1.ConditionFalse:
 		return not(networkingv1alpha1.ReasonServiceAppliedFailed, applied.Message)
 	case reason != "":
-		return not(reason, bounded(bad, "; "))
+		return not(reason, Bounded(bad, "; "))
 	case applied == nil:
 		return not(networkingv1alpha1.ReasonProgressing, "the Service is on its way to the clusters")
 	}
@@ -322,7 +322,7 @@ func portsOf(svc *corev1.Service) string {
 	for _, p := range svc.Spec.Ports {
 		out = append(out, portText(p.Name, p.Port))
 	}
-	return bounded(out, ", ")
+	return Bounded(out, ", ")
 }
 
 // lackingRole is the role that no cluster has, or "".
@@ -341,8 +341,8 @@ func (r *reporter) crossCluster() bool {
 	return slices.Contains(r.in.MCS.Spec.Types, networkingv1alpha1.ExposureTypeCrossCluster)
 }
 
-// bounded joins the first few items and counts the rest.
-func bounded(items []string, separator string) string {
+// Bounded joins the first few items and counts the rest.
+func Bounded(items []string, separator string) string {
 	if len(items) <= maxNames {
 		return strings.Join(items, separator)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,10 +15,8 @@ import (
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/discovery"
 )
-
-// maxNames bounds how many clusters a message names; the rest are counted.
-const maxNames = 3
 
 // report writes the condition ServiceApplied when it has changed. It returns when
 // to look again: clusters that have not said anything yet are waited for.
@@ -175,12 +172,7 @@ func tellClusters(c *metav1.Condition, st *state) (pending bool) {
 // bounded joins the first few items, sorted, and counts the rest.
 func bounded(items []string) string {
 	slices.Sort(items)
-	shown := items[:min(len(items), maxNames)]
-	out := strings.Join(shown, "; ")
-	if more := len(items) - len(shown); more > 0 {
-		out += fmt.Sprintf(" and %d more", more)
-	}
-	return out
+	return discovery.Bounded(items, "; ")
 }
 
 // appliedIn says whether a member holds the Service. known is false when it has

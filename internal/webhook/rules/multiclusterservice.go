@@ -31,9 +31,6 @@ var (
 	}
 )
 
-// maxNames bounds how many clusters a message names; the rest are counted.
-const maxNames = 3
-
 // MultiClusterService says what is wrong with an object. old is the object before
 // an update, nil on creation. What an update leaves as it was is not held against
 // it, nor is anything against an object that is being deleted: else nobody could

@@ -3,9 +3,9 @@ package rules
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	"github.com/namesake-io/namesake/internal/discovery"
 )
 
 // Warnings says what of a MultiClusterService works, but not as one may think.
@@ -92,9 +92,5 @@ func UnknownClusters(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	shown, more := names[:min(len(names), maxNames)], ""
-	if n := len(names) - len(shown); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("not joined: %s%s; they take part as soon as they join, the other clusters are served now", strings.Join(shown, ", "), more)
+	return fmt.Sprintf("not joined: %s; they take part as soon as they join, the other clusters are served now", discovery.Bounded(names, ", "))
 }
