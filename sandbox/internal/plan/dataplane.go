@@ -143,6 +143,7 @@ func (o Options) corefile(m MemberNetwork) string {
         fallthrough in-addr.arpa ip6.arpa
     }
     cache 1
+    loadbalance
 }
 `, dnsReady, o.nodeCert(m.Name).Path+".kubeconfig")
 }
