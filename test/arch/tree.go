@@ -46,7 +46,8 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Where + ": " + f.What }
 
-// skipped are folders that hold nothing of ours.
+// skipped are folders that hold nothing of ours. In a linked worktree .git is a
+// file.
 var skipped = map[string]bool{".git": true, "bin": true, "vendor": true, "tmp": true, ".idea": true, ".vscode": true}
 
 // maxText is the size in bytes above which a file is data, not text.
@@ -62,7 +63,7 @@ func Load(fsys fs.FS) (*Tree, error) {
 			return err
 		case entry.IsDir() && skipped[entry.Name()]:
 			return fs.SkipDir
-		case !entry.Type().IsRegular():
+		case !entry.Type().IsRegular() || name == ".git":
 			return nil
 		}
 		content, err := fs.ReadFile(fsys, name)

@@ -103,6 +103,11 @@ func buildNode(n *plan.Network, m plan.MemberNetwork) error {
 			setSysctl("net/ipv6/conf/all/forwarding", "1"),
 			setSysctl("net/ipv4/conf/all/rp_filter", "0"),
 			setSysctl("net/ipv4/conf/default/rp_filter", "0"),
+			// A caller in another member must hear of a pod that is gone as surely as
+			// one at home, where no limit applies: else a call that fails at once here
+			// waits there for its time to run out.
+			setSysctl("net/ipv4/icmp_ratelimit", "0"),
+			setSysctl("net/ipv6/icmp/ratelimit", "0"),
 		)
 	})
 	if err != nil {
