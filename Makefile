@@ -36,7 +36,9 @@ LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).git
 KEEP      ?=#@ demo: 1 keeps the fleet afterwards and says what to try next
 MEMBERS   ?=#@ demo: number of member clusters
 TESTFLAGS ?=#@ test: more flags for go test, for example TESTFLAGS='-v -run TestName'
-BENCH     ?= .#@ bench: which benchmarks, a regular expression
+BENCH     ?= .#@ bench-go: which benchmarks, a regular expression
+N         ?= 5#@ bench: number of members, or several: N='5 10 20'
+BENCHFLAGS ?=#@ bench: more flags for bench run, for example BENCHFLAGS='--many 500 --foreign 5000'
 
 ##@ Use
 
@@ -54,6 +56,16 @@ build: build-namesake build-sandbox ## compile everything into bin/
 .PHONY: demo
 demo: build packages ## show the main job on three real control planes
 	$(BIN)/sandbox demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(MEMBERS),--members $(MEMBERS))
+
+.PHONY: bench
+bench: build ## measure speed and cost on fleets of N members: tables, JSON and plots
+	go build -o $(BIN)/bench ./test/bench
+	@mkdir -p $(BIN)/results
+	@for n in $(N); do \
+		$(BIN)/bench run --sandbox $(BIN)/sandbox --members $$n --out $(BIN)/results/$$n.json $(BENCHFLAGS); \
+	done
+	@$(BIN)/bench report --plots $(BIN)/results $(N:%=$(BIN)/results/%.json) >$(BIN)/results/report.md
+	@echo 'results, plots and report.md are in bin/results'
 
 ##@ Develop
 
@@ -92,8 +104,8 @@ test-sandbox: ## run the tests of the sandbox module
 test-e2e: ## run the end-to-end tests, on fleets that bin/sandbox starts
 	NAMESAKE_BIN=$(BIN) go test -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./test/e2e/...
 
-.PHONY: bench
-bench: ## run the Go benchmarks of the root module (none of them starts a fleet)
+.PHONY: bench-go
+bench-go: ## run the Go benchmarks of the root module (none of them starts a fleet)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 .PHONY: verify
