@@ -18,10 +18,35 @@ import (
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 )
 
-// startGuest starts an API server that is no part of the fleet, with flags of its
-// own, and joins it as a cluster until the test ends: by hand, since namesakectl
-// would see that something is missing there.
+// guest is an API server that is no part of the fleet, and how it is joined: by
+// hand, since namesakectl would see what is missing there.
+type guest struct {
+	client.Client
+	t       *testing.T
+	f       *fleet
+	secret  *corev1.Secret
+	cluster *clusterv1alpha1.Cluster
+}
+
+// startGuest starts an API server with flags of its own and joins it until the test
+// ends.
 func startGuest(t *testing.T, f *fleet, name string, flags map[string]string) client.Client {
+	t.Helper()
+	g := newGuest(t, f, name, flags)
+	t.Cleanup(func() {
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := f.hub.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(g.cluster), cluster); err == nil && t.Failed() {
+			t.Logf("cluster %s: %+v", name, cluster.Status)
+		}
+		g.leave()
+		waitForgotten(t, f, name)
+	})
+	g.join()
+	return g.Client
+}
+
+// newGuest starts an API server with flags of its own.
+func newGuest(t *testing.T, f *fleet, name string, flags map[string]string) *guest {
 	t.Helper()
 	env := &envtest.Environment{BinaryAssetsDirectory: filepath.Join(string(f.programs), "assets")}
 	for flag, value := range flags {
@@ -40,7 +65,7 @@ func startGuest(t *testing.T, f *fleet, name string, flags map[string]string) cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	guest, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,49 +76,57 @@ func startGuest(t *testing.T, f *fleet, name string, flags map[string]string) cl
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
 	}
 	token := &authenticationv1.TokenRequest{}
-	if err := errors.Join(guest.Create(t.Context(), account), guest.Create(t.Context(), binding),
-		guest.SubResource("token").Create(t.Context(), account, token)); err != nil {
+	if err := errors.Join(c.Create(t.Context(), account), c.Create(t.Context(), binding),
+		c.SubResource("token").Create(t.Context(), account, token)); err != nil {
 		t.Fatal(err)
 	}
-
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.SystemNamespace, Name: name},
 		Data:       map[string][]byte{"token": []byte(token.Status.Token), "caBundle": config.CAData},
 	}
-	cluster := &clusterv1alpha1.Cluster{
+	return &guest{Client: c, t: t, f: f, secret: secret, cluster: &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode: clusterv1alpha1.Push, APIEndpoint: strings.TrimSuffix(config.Host, "/"),
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: secret.Namespace, Name: secret.Name},
 		},
+	}}
+}
+
+// join makes the guest a member.
+func (g *guest) join() {
+	g.t.Helper()
+	for _, obj := range []client.Object{g.secret.DeepCopy(), g.cluster.DeepCopy()} {
+		if err := g.f.hub.Create(g.t.Context(), obj); err != nil {
+			g.t.Fatal(err)
+		}
 	}
-	// The Secret goes last: with it the hub cleans up.
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if err := f.hub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err == nil && t.Failed() {
-			t.Logf("cluster %s: %+v", name, cluster.Status)
+}
+
+// rename gives the guest another name, for when it joins the next time.
+func (g *guest) rename(name string) {
+	g.secret.Name, g.cluster.Name, g.cluster.Spec.SecretRef.Name = name, name, name
+}
+
+// leave makes it none, and waits until it is. The Secret goes last: with it the hub
+// cleans up.
+func (g *guest) leave() {
+	g.t.Helper()
+	ctx := context.WithoutCancel(g.t.Context())
+	cluster := g.cluster.DeepCopy()
+	if err := client.IgnoreNotFound(g.f.hub.Delete(ctx, cluster)); err != nil {
+		g.t.Error(err)
+	}
+	within(g.t, patience, "the cluster has left", func(ctx context.Context) error {
+		err := g.f.hub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
+		if err == nil {
+			err = errors.New("it is there")
 		}
-		if err := client.IgnoreNotFound(f.hub.Delete(ctx, cluster)); err != nil {
-			t.Error(err)
-		}
-		within(t, patience, "the cluster has left", func(ctx context.Context) error {
-			err := f.hub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
-			if err == nil {
-				err = errors.New("it is there")
-			}
-			return client.IgnoreNotFound(err)
-		})
-		if err := client.IgnoreNotFound(f.hub.Delete(ctx, secret)); err != nil {
-			t.Error(err)
-		}
-		waitForgotten(t, f, name)
+		return client.IgnoreNotFound(err)
 	})
-	for _, obj := range []client.Object{secret, cluster} {
-		if err := f.hub.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+	if err := client.IgnoreNotFound(g.f.hub.Delete(ctx, g.secret.DeepCopy())); err != nil {
+		g.t.Error(err)
 	}
-	return guest
 }
 
 // C34: a member does not serve EndpointSlices. That is told, and what help there
