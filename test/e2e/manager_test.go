@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -97,30 +96,6 @@ func waitReleased(t *testing.T, f *fleet) {
 		}
 		return err
 	})
-}
-
-// argumentsOf returns the command line of a process, so that another like it can
-// be started.
-func argumentsOf(t *testing.T, pid int) []string {
-	t.Helper()
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-}
-
-// valueOf returns the value of a flag in a command line.
-func valueOf(args []string, flag string) string {
-	for i, arg := range args {
-		if arg == flag && i+1 < len(args) {
-			return args[i+1]
-		}
-		if value, found := strings.CutPrefix(arg, flag+"="); found {
-			return value
-		}
-	}
-	return ""
 }
 
 // probe asks an HTTP endpoint whether all is well.
