@@ -4,26 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -46,8 +44,11 @@ import (
 // stopTimeout is how long work that is under way may take when the process ends.
 const stopTimeout = 15 * time.Second
 
-// leaseName is the name of the lease that the leader holds.
-const leaseName = "namesake-controller-manager"
+// restartInterval is how long to wait before beginning anew.
+const restartInterval = time.Second
+
+// errLost says that the controllers have ended after they had worked.
+var errLost = errors.New("the lease is lost")
 
 // NewScheme returns the kinds that the hub works with.
 func NewScheme() (*runtime.Scheme, error) {
@@ -74,20 +75,51 @@ func Run(ctx context.Context, opts *Options) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	return RunWith(ctx, config, opts)
+	return keepRunning(ctx, config, opts)
 }
 
-// RunWith runs the controllers against a hub until the context ends.
+// keepRunning waits for a hub that does not answer, and begins anew when the lease
+// is lost: a process that ends instead is started again later and later the longer
+// a hub is away.
+func keepRunning(ctx context.Context, config *rest.Config, opts *Options) error {
+	for worked := false; ; {
+		err := RunWith(ctx, config, opts)
+		worked = worked || errors.Is(err, errLost)
+		if err == nil || ctx.Err() != nil || !worked && !unanswered(err) {
+			return err
+		}
+		klog.FromContext(ctx).Error(err, "Beginning anew", "hub", config.Host)
+		select {
+		case <-time.After(restartInterval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// unanswered says that an error is of a request that got no answer.
+func unanswered(err error) bool {
+	var request *url.Error
+	return errors.As(err, &request)
+}
+
+// RunWith runs the controllers against a hub until the context ends, or the lease
+// is lost.
 func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 	scheme, err := NewScheme()
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(config, scheme, opts)
+	fence := apply.NewFence()
+	lease, err := newLock(config, opts, fence)
 	if err != nil {
 		return err
 	}
-	if err := checkKinds(mgr.GetRESTMapper()); err != nil {
+	if err := checkKinds(config); err != nil {
+		return err // before a manager listens anywhere
+	}
+	mgr, err := newManager(config, scheme, opts, lease)
+	if err != nil {
 		return err
 	}
 	indexer := mgr.GetFieldIndexer()
@@ -95,9 +127,10 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		return err
 	}
 
+	interest := snapshot.NewInterest()
 	members := member.NewRegistry(member.Options{
 		Scheme: scheme, ProbeInterval: opts.ClusterStatusUpdateFrequency,
-		QPS: opts.ClusterAPIQPS, Burst: opts.ClusterAPIBurst,
+		QPS: opts.ClusterAPIQPS, Burst: opts.ClusterAPIBurst, Expected: interest.Has, GuardWrites: fence.Guard,
 	})
 	unregister, err := register(members)
 	if err != nil {
@@ -109,14 +142,14 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 
 	p := parts{
 		mgr: mgr, opts: opts, hooks: &hooks{},
-		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: snapshot.NewInterest()},
+		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: interest},
 	}
 	defer func() {
 		for _, call := range p.hooks.stop {
 			call()
 		}
 	}()
-	if err := addControllers(ctx, p); err != nil {
+	if err := errors.Join(addControllers(ctx, p), addWarmer(p)); err != nil {
 		return err
 	}
 	if err := p.hooks.install(ctx, mgr.GetCache(), p.source.Interest); err != nil {
@@ -128,7 +161,10 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		}
 	}
 	klog.FromContext(ctx).Info("Starting", "hub", config.Host)
-	if err := mgr.Start(ctx); err != nil {
+	switch err := mgr.Start(ctx); {
+	case err != nil && lease.held.Load():
+		return fmt.Errorf("%w: %w", errLost, err)
+	case err != nil:
 		return fmt.Errorf("running controllers: %w", err)
 	}
 	return nil
@@ -153,12 +189,12 @@ func register(c prometheus.Collector) (unregister func(), err error) {
 	return func() { metrics.Registry.Unregister(c) }, nil
 }
 
-// newManager returns a manager with the hub's caches.
-func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options) (ctrl.Manager, error) {
-	timeout := stopTimeout
-	lock, err := newLock(config, opts)
-	if err != nil {
-		return nil, err
+// newManager returns a manager with the hub's caches, and a client that writes
+// while the lease is held.
+func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options, lease *lock) (ctrl.Manager, error) {
+	timeout, yes := stopTimeout, true
+	if !opts.LeaderElect {
+		lease.fence.Open()
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
@@ -169,13 +205,22 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options) (ctr
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{clusterv1alpha1.SystemNamespace: {}}},
 			},
 		},
-		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		NewClient: func(config *rest.Config, opts client.Options) (client.Client, error) {
+			guarded := *opts.HTTPClient
+			guarded.Transport = lease.fence.Guard(guarded.Transport)
+			opts.HTTPClient = &guarded
+			return client.New(config, opts)
+		},
+		// A replica that waits has seen everything when its time comes. Names are
+		// unique in one run, and a process may begin anew.
+		Controller:             ctrlconfig.Controller{EnableWarmup: &yes, SkipNameValidation: &yes},
 		Metrics:                metricsserver.Options{BindAddress: opts.MetricsBindAddress},
 		HealthProbeBindAddress: opts.ProbeBindAddress,
 		PprofBindAddress:       opts.PprofBindAddress,
 		LeaderElection:         opts.LeaderElect,
 		// With a lock of ours, for its identity.
-		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionResourceLockInterface: lease,
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       &opts.LeaseDuration,
 		RenewDeadline:                       &opts.RenewDeadline,
@@ -189,30 +234,6 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options) (ctr
 		return nil, fmt.Errorf("adding health checks: %w", err)
 	}
 	return mgr, nil
-}
-
-// newLock returns the lease that the leader holds.
-func newLock(config *rest.Config, opts *Options) (resourcelock.Interface, error) {
-	identity := opts.LeaderElectIdentity
-	if identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return nil, fmt.Errorf("making a name for this replica: %w", err)
-		}
-		identity = host + "_" + string(uuid.NewUUID())
-	}
-	// A client of its own: a queue of other requests must not cost the lease.
-	config = rest.AddUserAgent(config, "leader-election")
-	config.Timeout = opts.RenewDeadline / 2
-	client, err := coordinationv1.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for the lease: %w", err)
-	}
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: opts.LeaderElectNamespace, Name: leaseName},
-		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}, nil
 }
 
 // loadConfig returns how to reach the hub.
@@ -230,7 +251,15 @@ func loadConfig(opts *Options) (*rest.Config, error) {
 }
 
 // checkKinds says what to do when the hub does not know our kinds.
-func checkKinds(mapper meta.RESTMapper) error {
+func checkKinds(config *rest.Config) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making a client for the hub: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, client)
+	if err != nil {
+		return fmt.Errorf("making a REST mapper for the hub: %w", err)
+	}
 	for _, gk := range []schema.GroupKind{
 		clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind(),
 		networkingv1alpha1.GroupVersion.WithKind("MultiClusterService").GroupKind(),

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -384,6 +385,26 @@ func providerSlice(name, address string) *discoveryv1.EndpointSlice {
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
+	}
+}
+
+// A hub that does not answer is waited for; what it then says counts.
+func TestKeepRunning(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		http.NotFound(w, r) // no kinds at all
+	}))
+	defer server.Close()
+	opts, err := NewOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = keepRunning(t.Context(), &rest.Config{Host: server.URL}, opts)
+	if err == nil || !strings.Contains(err.Error(), "asking the hub for kind Cluster") || asked.Load() < 2 {
+		t.Errorf("asked %d times, then: %v", asked.Load(), err)
 	}
 }
 

@@ -64,12 +64,14 @@ func NewOptions() (*Options, error) {
 		Logs:                 logs.NewOptions(),
 		LeaderElect:          true,
 		LeaderElectNamespace: clusterv1alpha1.SystemNamespace,
-		LeaseDuration:        15 * time.Second,
-		RenewDeadline:        10 * time.Second,
-		RetryPeriod:          2 * time.Second,
-		MetricsBindAddress:   "127.0.0.1:8080",
-		ProbeBindAddress:     "127.0.0.1:10357",
-		Webhook:              webhook.DefaultOptions(),
+		// A takeover costs little, since a replica that waits is connected and has
+		// seen everything: so it need not be put off for long.
+		LeaseDuration:      10 * time.Second,
+		RenewDeadline:      7 * time.Second,
+		RetryPeriod:        time.Second,
+		MetricsBindAddress: "127.0.0.1:8080",
+		ProbeBindAddress:   "127.0.0.1:10357",
+		Webhook:            webhook.DefaultOptions(),
 		// High enough that the API server's priority and fairness, and not the
 		// client, decides; there to stop a runaway.
 		KubeAPIQPS: 1000, KubeAPIBurst: 2000,

@@ -67,7 +67,7 @@ func TestValidate(t *testing.T) {
 		"--cluster-failure-threshold=-1s":                       {"--cluster-failure-threshold: -1s is too short: at least 0s"},
 		"--cluster-success-threshold=-1s":                       {"--cluster-success-threshold"},
 		"--cluster-failure-threshold=0":                         nil,
-		"--leader-elect-lease-duration=5s":                      {"--leader-elect-lease-duration (5s) must be longer than --leader-elect-renew-deadline (10s)"},
+		"--leader-elect-lease-duration=5s":                      {"--leader-elect-lease-duration (5s) must be longer than --leader-elect-renew-deadline (7s)"},
 		"--leader-elect-lease-duration=5s --leader-elect=false": nil,
 		"--cluster-failure-threshold=-1s --controllers=nope":    {"--controllers", "--cluster-failure-threshold"},
 	} {

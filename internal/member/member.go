@@ -60,6 +60,11 @@ type Options struct {
 	// QPS and Burst bound the requests to one member. QPS below zero: no bound.
 	QPS   float32
 	Burst int
+	// Expected says of a service that its slices will be asked for. Nil: nobody knows.
+	Expected func(service types.NamespacedName) bool
+	// GuardWrites wraps the transport of the client that controllers write with.
+	// Nil: nothing is held back.
+	GuardWrites func(http.RoundTripper) http.RoundTripper
 }
 
 // Member is the connection to one member. It lives until it is stopped.
@@ -136,7 +141,11 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(opts.QPS, opts.Burst)
 	}
 
-	direct := &http.Client{Transport: failingFast(reported, m.gate), Timeout: writeTimeout}
+	guarded := reported
+	if opts.GuardWrites != nil {
+		guarded = opts.GuardWrites(reported)
+	}
+	direct := &http.Client{Transport: failingFast(guarded, m.gate), Timeout: writeTimeout}
 	patient := &http.Client{Transport: waiting(reported, m.gate)}
 	mapper, err := apiutil.NewDynamicRESTMapper(config, direct)
 	if err != nil {
@@ -158,7 +167,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 	if m.objects, err = newObjects(config, cache.Options{HTTPClient: patient, Scheme: opts.Scheme, Mapper: patientMapper}, m); err != nil {
 		return nil, err
 	}
-	m.slices.list = m.listSlices
+	m.slices.list, m.slices.expected = m.listSlices, opts.Expected
 	m.slices.changed = func(old, current *discoveryv1.EndpointSlice) {
 		emit(Event{Kind: EventSlice, Member: m, Old: old, New: current})
 	}

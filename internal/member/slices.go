@@ -29,6 +29,10 @@ var errSlicesChanging = errors.New("the service's slices are changing just now")
 type SliceStore struct {
 	// list reads the slices of one service from the member.
 	list func(ctx context.Context, service types.NamespacedName) ([]discoveryv1.EndpointSlice, error)
+	// expected says whether slices of a service will be asked for, as far as is
+	// known before they are: what is kept at once need not be read again. May be
+	// nil.
+	expected func(service types.NamespacedName) bool
 	// changed is told of every change, synced of the first full view.
 	changed func(old, current *discoveryv1.EndpointSlice)
 	synced  func()
@@ -36,7 +40,9 @@ type SliceStore struct {
 	mu        sync.RWMutex
 	entries   map[types.NamespacedName]*entry
 	byService map[types.NamespacedName]map[types.NamespacedName]*entry
-	wanted    map[types.NamespacedName]bool
+	// wanted is true for services that were asked for, and false for those that
+	// were expected to be, and are not.
+	wanted map[types.NamespacedName]bool
 	// gone holds the resourceVersion of slices that the hub deleted and whose
 	// deletion the reflector has not told yet.
 	gone     map[types.NamespacedName]string
@@ -103,6 +109,14 @@ func (s *SliceStore) native(service types.NamespacedName) (found []*discoveryv1.
 	return found, true
 }
 
+// keeps says whether own slices of a service keep their endpoints. The lock is held.
+func (s *SliceStore) keeps(service types.NamespacedName) bool {
+	if wanted, said := s.wanted[service]; said {
+		return wanted
+	}
+	return s.expected != nil && s.expected(service)
+}
+
 // fill gives trimmed slices their endpoints. It adds none: a slice that is not
 // in the store is either gone or about to be told.
 func (s *SliceStore) fill(listed []discoveryv1.EndpointSlice) {
@@ -121,6 +135,9 @@ func (s *SliceStore) Forget(service types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.wanted, service)
+	if s.keeps(service) {
+		s.wanted[service] = false
+	}
 	for key, e := range s.byService[service] {
 		s.put(key, s.newEntry(e.slice))
 	}
@@ -301,7 +318,7 @@ func (s *SliceStore) accept(slice *discoveryv1.EndpointSlice) (old, current *dis
 // newEntry trims a slice to what is needed of it. The lock is held.
 func (s *SliceStore) newEntry(slice *discoveryv1.EndpointSlice) *entry {
 	e := &entry{dispatched: discovery.Dispatched(slice)}
-	e.full = e.dispatched || s.wanted[serviceOf(slice)]
+	e.full = e.dispatched || s.keeps(serviceOf(slice))
 	trimmed := *slice
 	trimmed.ManagedFields = nil
 	if e.dispatched {

@@ -358,3 +358,46 @@ func TestCounts(t *testing.T) {
 	r.nativeOf(t, foo)
 	expect(t, "counts", Counts{Native: 2, Wanted: 1, Dispatched: 1, WantedEndpoints: 1, DispatchedEndpoints: 1}, r.Counts())
 }
+
+// Slices of a service that is expected to be asked for keep their endpoints from
+// the first list on, so that nothing is read twice.
+func TestSliceStoreExpected(t *testing.T) {
+	s := newSliceStore()
+	expected := map[types.NamespacedName]bool{{Namespace: "shop", Name: "foo"}: true}
+	s.expected = func(service types.NamespacedName) bool { return expected[service] }
+	s.changed, s.synced = func(_, _ *discoveryv1.EndpointSlice) {}, func() {}
+	lists := 0
+	s.list = func(context.Context, types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
+		lists++
+		return nil, nil
+	}
+	slice := func(name string) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: name + "-a", UID: types.UID(name), ResourceVersion: "1",
+				Labels: map[string]string{discoveryv1.LabelServiceName: name},
+			},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"198.18.0.1"}}},
+		}
+	}
+	if err := s.Replace([]any{slice("foo"), slice("bar")}, "2"); err != nil {
+		t.Fatal(err)
+	}
+	foo := types.NamespacedName{Namespace: "shop", Name: "foo"}
+	found, err := s.Native(t.Context(), foo)
+	if err != nil || len(found) != 1 || len(found[0].Endpoints) != 1 || lists != 0 {
+		t.Errorf("foo: %v, %v after %d lists; want its endpoints without one", found, err, lists)
+	}
+	if c := s.Counts(); c.Wanted != 1 || c.Native != 2 {
+		t.Errorf("the store keeps the endpoints of %d of %d slices, want 1 of 2", c.Wanted, c.Native)
+	}
+	s.Forget(foo)
+	if c := s.Counts(); c.Wanted != 0 {
+		t.Error("it was forgotten, though expected, and is kept")
+	}
+	delete(expected, foo)
+	s.Forget(foo)
+	if len(s.wanted) != 0 {
+		t.Errorf("it remembers that nobody wants %v", s.wanted)
+	}
+}

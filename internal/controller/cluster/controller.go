@@ -7,8 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -70,6 +72,9 @@ func Add(mgr ctrl.Manager, members *member.Registry, opts Options) error {
 	byName := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, key types.NamespacedName) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: key}}
 	})
+	if err := addConnector(mgr, c); err != nil {
+		return err
+	}
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).
 		For(&clusterv1alpha1.Cluster{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfSecret)).
@@ -82,6 +87,45 @@ func Add(mgr ctrl.Manager, members *member.Registry, opts Options) error {
 		return fmt.Errorf("adding controller %s: %w", Name, err)
 	}
 	return nil
+}
+
+// connector keeps members connected in every replica, so that one that takes over
+// has seen what is in them. It tells nothing: what hinders a connection is found,
+// and told, by the leader.
+type connector struct{ *Controller }
+
+// addConnector adds the connector to a manager.
+func addConnector(mgr ctrl.Manager, c *Controller) error {
+	onlyLeader := false
+	err := ctrl.NewControllerManagedBy(mgr).Named(Name+"-connection").
+		For(&clusterv1alpha1.Cluster{}).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfSecret)).
+		WithOptions(controller.Options{NeedLeaderElection: &onlyLeader}).
+		Complete(connector{c})
+	if err != nil {
+		return fmt.Errorf("adding the connector of controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Reconcile implements reconcile.Reconciler: one Cluster. One that leaves is left
+// to the leader.
+func (c connector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	switch err := c.reader.Get(ctx, req.NamespacedName, cluster); {
+	case apierrors.IsNotFound(err):
+		c.members.Leave(nameOf(req.Name))
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
+	}
+	if cluster.DeletionTimestamp == nil && cluster.Spec.SyncMode == clusterv1alpha1.Push {
+		secret, secretErr := c.readSecret(ctx, cluster)
+		if err := c.connect(ctx, cluster, secret, secretErr); err != nil {
+			klog.FromContext(ctx).V(4).Info("Cannot connect", "cluster", req.Name, "cause", err)
+		}
+	}
+	return reconcile.Result{}, nil
 }
 
 // clustersOfSecret returns the clusters whose credential a Secret is.

@@ -83,7 +83,14 @@ type Keeper struct {
 // Add makes a Keeper and adds it to a manager. It works in every replica, leader
 // or not.
 func Add(mgr ctrl.Manager, opts Options) (*Keeper, error) {
-	k := &Keeper{opts: opts, reader: mgr.GetClient(), writer: apply.NewWriter(mgr.GetClient(), owner)}
+	// The manager's own client may be for the leader alone.
+	anybody, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the webhook certificate: %w", err)
+	}
+	k := &Keeper{opts: opts, reader: mgr.GetClient(), writer: apply.NewWriter(anybody, owner)}
 	one := reconcile.Request{NamespacedName: types.NamespacedName{Name: ConfigurationName}}
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{one}
@@ -94,7 +101,7 @@ func Add(mgr ctrl.Manager, opts Options) (*Keeper, error) {
 		}))
 	}
 	onlyLeader, anyName := false, true // a process may hold more than one hub
-	err := ctrl.NewControllerManagedBy(mgr).Named("webhook-certificate").
+	err = ctrl.NewControllerManagedBy(mgr).Named("webhook-certificate").
 		WithOptions(controller.Options{NeedLeaderElection: &onlyLeader, SkipNameValidation: &anyName}).
 		Watches(&corev1.Secret{}, enqueue, named(clusterv1alpha1.SystemNamespace, SecretName)).
 		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, enqueue, named("", ConfigurationName)).

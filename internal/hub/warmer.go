@@ -1,0 +1,76 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/namesake-io/namesake/internal/snapshot"
+)
+
+// warmer keeps the views of a replica that waits as those of the leader are: with
+// the endpoints of services that somebody has come to want since, and without
+// those that nobody wants any more.
+type warmer struct {
+	source  snapshot.Source
+	elected <-chan struct{}
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+}
+
+// addWarmer adds the warmer to a manager.
+func addWarmer(p parts) error {
+	w := &warmer{
+		source: p.source, elected: p.mgr.Elected(),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+	}
+	p.hooks.wish = append(p.hooks.wish, w.queue.Add)
+	if err := p.mgr.Add(w); err != nil {
+		return fmt.Errorf("adding the warmer: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (w *warmer) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable: it works until the leader's controllers do.
+func (w *warmer) Start(ctx context.Context) error {
+	go func() {
+		select {
+		case <-w.elected:
+		case <-ctx.Done():
+		}
+		w.queue.ShutDown()
+	}()
+	for {
+		service, ended := w.queue.Get()
+		if ended {
+			return nil
+		}
+		if err := w.warm(ctx, service); err != nil {
+			klog.FromContext(ctx).V(4).Info("Cannot read slices ahead, trying again", "service", service, "cause", err)
+			w.queue.AddRateLimited(service)
+		} else {
+			w.queue.Forget(service)
+		}
+		w.queue.Done(service)
+	}
+}
+
+// warm reads the slices of a service in all members that answer, or forgets them.
+func (w *warmer) warm(ctx context.Context, service types.NamespacedName) error {
+	for _, m := range w.source.Members.List() {
+		switch {
+		case !w.source.Interest.Has(service):
+			m.Slices().Forget(service)
+		case m.Slices().Synced() && m.Reachable():
+			if _, err := m.Slices().Native(ctx, service); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
