@@ -123,6 +123,37 @@ The hub's account still stands in it, without use. To remove it, run there:
 	join(t, "forced2")
 }
 
+// What the hub says that stays in a member is passed on, with the commands that
+// remove it.
+func TestUnjoinTellsWhatStays(t *testing.T) {
+	needServers(t)
+	join(t, "dead")
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "dead"}}
+	hub.get(t, cluster)
+	hub.create(t, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "dead-left"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Cluster", Name: cluster.Name, UID: cluster.UID},
+		Reason:         clusterv1alpha1.EventLeftUnclean, Message: "2 Service and 3 EndpointSlice stay",
+	})
+	seen := releaseWhenDeleted(t, "dead")
+	r := succeed(t, "unjoin", "dead", "--force", "--cluster-kubeconfig", member.kubeconfig)
+	want := `Unjoining dead from the hub HUB
+  ✓ deletion of Cluster dead: asked for, by force (TIME)
+  ✓ the hub has let go (TIME)
+  · 2 Service and 3 EndpointSlice stay
+  ✓ credential on the hub: removed (TIME)
+  ✓ account in the member: removed; namespace karmada-cluster too (TIME)
+dead has left in TIME
+To remove what was put there, run there:
+  kubectl delete endpointslices -A -l endpointslice.kubernetes.io/managed-by=endpointslice-dispatch-controller.karmada.io
+  kubectl delete services -A -l karmada.io/managed=true
+`
+	if diff := cmp.Diff(want, steady(r.out)); diff != "" {
+		t.Errorf("stdout (-want +got):\n%s", diff)
+	}
+	<-seen
+}
+
 func TestUnjoinTimesOut(t *testing.T) {
 	needServers(t)
 	join(t, "stuck")

@@ -81,6 +81,11 @@ func TestUnjoinDeadMember_C29(t *testing.T) {
 	if took > forceLimit {
 		t.Errorf("%s is more than %s", took, forceLimit)
 	}
+	for _, want := range []string{" 1 Service (", "; 2 EndpointSlice (", "kubectl delete endpointslices "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
 	waitForgotten(t, f, "member3")
 	for _, member := range []string{"member1", "member2"} {
 		s.eventually("nothing of member3 is in "+member, func(ctx context.Context) error {

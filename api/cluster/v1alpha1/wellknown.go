@@ -59,6 +59,14 @@ const (
 	ReasonAPIEnablementsPartial = "APIEnablementsPartial"
 )
 
+// Event reasons of a Cluster that leaves, beside the reasons of its conditions.
+const (
+	// EventLeft: nothing of ours is left in the member.
+	EventLeft = "ClusterLeft"
+	// EventLeftUnclean: the member did not answer. The note says what stays there.
+	EventLeftUnclean = "ClusterLeftUnclean"
+)
+
 // ExecutionNamespace returns the name of the namespace that holds the Works of
 // the named member.
 func ExecutionNamespace(cluster string) string { return ExecutionNamespacePrefix + cluster }

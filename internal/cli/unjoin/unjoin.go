@@ -53,12 +53,19 @@ func Run(ctx context.Context, f *target.Factory, o Options) error {
 			return err
 		}
 	}
+	leftBehind := ""
 	if u.cluster != nil {
+		uid := u.cluster.UID
 		if err := u.step("deletion of Cluster "+o.Name, u.hub, func() (string, error) { return u.requestDeletion(ctx) }); err != nil {
 			return err
 		}
 		if err := u.step("the hub has let go", u.hub, func() (string, error) { return "", u.waitGone(ctx) }); err != nil {
 			return err
+		}
+		if u.Force {
+			if leftBehind = u.leftBehind(ctx, uid); leftBehind != "" {
+				u.steps.Note("%s", leftBehind)
+			}
 		}
 	}
 	if u.secret != nil {
@@ -72,6 +79,9 @@ func Run(ctx context.Context, f *target.Factory, o Options) error {
 		}
 	}
 	u.steps.End("%s has left", o.Name)
+	if leftBehind != "" {
+		fmt.Fprintf(f.Out, "To remove what was put there, run there:\n  %s\n", strings.Join(commands(), "\n  "))
+	}
 	if u.member == nil {
 		fmt.Fprintf(f.Out, "The hub's account still stands in it, without use. To remove it, run there:\n  %s\n",
 			strings.Join(membership.Commands(), "\n  "))

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
@@ -133,7 +134,13 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	m, connected := c.members.Get(nameOf(st.cluster.Name))
 	answers := connected && m.Reachable() && connectErr == nil
 
-	if err := c.removeWorks(ctx, st, push && force && !answers); err != nil {
+	abandon := push && force && !answers
+	if abandon && c.givenUp(st.cluster) {
+		left := whatIsLeft(st.works, connected && m.Slices().Synced(), dispatchedIn(m))
+		klog.FromContext(ctx).Info("A member that does not answer is given up", "cluster", st.cluster.Name, "left", left.String())
+		tellLeftBehind(c.recorder, st.cluster, left)
+	}
+	if err := c.removeWorks(ctx, st, abandon); err != nil {
 		return 0, err
 	}
 	switch {
@@ -151,8 +158,29 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	}
 	c.members.Leave(nameOf(st.cluster.Name))
 	c.served.forget(st.cluster.Name)
-	tellLeft(c.recorder, st.cluster, push && !answers)
+	if !abandon {
+		tellLeft(c.recorder, st.cluster)
+	}
 	return 0, c.writer.RemoveFinalizer(ctx, st.cluster, clusterv1alpha1.Finalizer)
+}
+
+// givenUp says whether a member is given up just now: of several looks at it, the
+// first, when what stays there is still known.
+func (c *Controller) givenUp(cluster *clusterv1alpha1.Cluster) (first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first = c.abandoned[cluster.Name] != cluster.UID
+	c.abandoned[cluster.Name] = cluster.UID
+	return first
+}
+
+// dispatchedIn counts the slices that were dispatched to a member, as it was last
+// seen.
+func dispatchedIn(m *member.Member) int {
+	if m == nil {
+		return 0
+	}
+	return m.Slices().Counts().Dispatched
 }
 
 // holdsSlices says whether a member may hold dispatched slices. One that serves

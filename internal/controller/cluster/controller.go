@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,10 @@ type Controller struct {
 	members  *member.Registry
 	recorder events.EventRecorder
 	served   *served
+
+	mu sync.Mutex
+	// abandoned are the members that were last given up under a name.
+	abandoned map[string]types.UID
 }
 
 // Add makes the controller and adds it to a manager.
@@ -55,7 +60,7 @@ func Add(mgr ctrl.Manager, members *member.Registry, opts Options) error {
 	c := &Controller{
 		opts: opts, reader: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: members,
 		writer: apply.NewWriter(mgr.GetClient(), "namesake-cluster"), wrote: apply.NewMemory(),
-		recorder: mgr.GetEventRecorder("namesake-" + Name), served: newServed(opts.EnablementInterval),
+		recorder: mgr.GetEventRecorder("namesake-" + Name), served: newServed(opts.EnablementInterval), abandoned: map[string]types.UID{},
 	}
 	// Buffered, since handlers of member events must not block; what does not fit
 	// is found by the regular look.

@@ -9,12 +9,6 @@ import (
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 )
 
-// Event reasons of members that leave.
-const (
-	eventLeft       = "ClusterLeft"
-	eventLeftBehind = "ClusterLeftUnclean"
-)
-
 // tell records that a member became ready or stopped being so.
 func tell(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, was, is *metav1.Condition) {
 	if is == nil || is.Status == metav1.ConditionUnknown || was != nil && was.Status == is.Status {
@@ -27,15 +21,15 @@ func tell(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, was, 
 	recorder.Eventf(cluster, nil, kind, is.Reason, "Probe", "%s", is.Message)
 }
 
-// tellLeft records that a member has left, and whether anything stayed in it.
-func tellLeft(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, unclean bool) {
-	if unclean {
-		recorder.Eventf(cluster, nil, corev1.EventTypeWarning, eventLeftBehind, "Leave",
-			"the member did not answer: what Namesake put there stays: slices labelled endpointslice.kubernetes.io/managed-by=%s and objects labelled %s",
-			"endpointslice-dispatch-controller.karmada.io", "karmada.io/managed=true")
-		return
-	}
-	recorder.Eventf(cluster, nil, corev1.EventTypeNormal, eventLeft, "Leave", "nothing of Namesake's is left in the member")
+// tellLeft records that a member has left, with nothing of ours in it.
+func tellLeft(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster) {
+	recorder.Eventf(cluster, nil, corev1.EventTypeNormal, clusterv1alpha1.EventLeft, "Leave", "nothing of Namesake's is left in the member")
+}
+
+// tellLeftBehind records that a member is given up, and what stays in it.
+func tellLeftBehind(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, left leftBehind) {
+	recorder.Eventf(cluster, nil, corev1.EventTypeWarning, clusterv1alpha1.EventLeftUnclean, "Leave",
+		"the member does not answer, and what Namesake put there stays: %s", left)
 }
 
 // objectKey is the key of a Secret.

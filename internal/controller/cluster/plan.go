@@ -2,14 +2,21 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
+	"github.com/namesake-io/namesake/internal/manifest"
+	"github.com/namesake-io/namesake/internal/member"
 )
 
 // settleInterval is how soon to look again while a member has not said anything.
@@ -133,6 +140,52 @@ func taints(have []corev1.Taint, ready metav1.Condition, now time.Time) []corev1
 		out = append(out, corev1.Taint{Key: want, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &added})
 	}
 	return out
+}
+
+// leftBehind is what stays in a member that is given up.
+type leftBehind struct {
+	// Objects of Works, by kind. Namespaces are not among them: they stay in
+	// members that leave in peace, too.
+	Objects map[string]int
+	// Slices that were dispatched there. Below zero: it is not known how many.
+	Slices int
+}
+
+// whatIsLeft counts what stays in a member of which these Works are. Of one that
+// has not been seen since the hub started, the slices are not known.
+func whatIsLeft(works []*workv1alpha1.Work, seen bool, dispatched int) leftBehind {
+	out := leftBehind{Objects: map[string]int{}, Slices: dispatched}
+	if !seen {
+		out.Slices = -1
+	}
+	for _, work := range works {
+		if manifest.IsCollected(work) {
+			continue
+		}
+		for _, m := range work.Spec.Workload.Manifests {
+			if id, err := manifest.IdentityOf(m); err == nil && id.Kind != member.NamespaceKind.Kind {
+				out.Objects[id.Kind]++
+			}
+		}
+	}
+	return out
+}
+
+// String says it, with the labels by which to find it there.
+func (l leftBehind) String() string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(l.Objects)) {
+		parts = append(parts, fmt.Sprintf("%d %s", l.Objects[kind], kind))
+	}
+	objects := "no object of a Work"
+	if len(parts) > 0 {
+		objects = fmt.Sprintf("%s (label %s=%s)", strings.Join(parts, ", "), workv1alpha1.ManagedLabel, workv1alpha1.ManagedValue)
+	}
+	count := fmt.Sprint(l.Slices)
+	if l.Slices < 0 {
+		count = "an unknown number of"
+	}
+	return fmt.Sprintf("%s; %s EndpointSlice (label %s=%s)", objects, count, discoveryv1.LabelManagedBy, networkingv1alpha1.DispatchedManagedBy)
 }
 
 // earlier returns the smaller of two waits, zero meaning none.

@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	"github.com/namesake-io/namesake/internal/member"
 )
 
@@ -247,6 +249,48 @@ func TestAtRest(t *testing.T) {
 			st.now = now.Add(time.Hour)
 			if diff := cmp.Diff(first, plan(st, nil, opts)); diff != "" {
 				t.Errorf("an hour later (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What stays in a member that is given up is told by kind and number, with the
+// labels by which to find it.
+func TestWhatIsLeft(t *testing.T) {
+	work := func(collected bool, manifests ...string) *workv1alpha1.Work {
+		out := &workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{SuspendDispatching: &collected}}
+		for _, m := range manifests {
+			out.Spec.Workload.Manifests = append(out.Spec.Workload.Manifests,
+				workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(m)}})
+		}
+		return out
+	}
+	const (
+		service = `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"foo"}}`
+		config  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"foo"}}`
+		space   = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`
+		slice   = `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"namespace":"shop","name":"foo"}}`
+	)
+	for title, tc := range map[string]struct {
+		works      []*workv1alpha1.Work
+		seen       bool
+		dispatched int
+		want       string
+	}{
+		"nothing": {seen: true, want: "no object of a Work; 0 EndpointSlice (label endpointslice.kubernetes.io/managed-by=endpointslice-dispatch-controller.karmada.io)"},
+		"objects and slices": {
+			works: []*workv1alpha1.Work{work(false, service), work(false, service, config), work(false, space), work(true, slice), work(false, "{")},
+			seen:  true, dispatched: 7,
+			want: "1 ConfigMap, 2 Service (label karmada.io/managed=true); 7 EndpointSlice (label endpointslice.kubernetes.io/managed-by=endpointslice-dispatch-controller.karmada.io)",
+		},
+		"not seen since the hub started": {
+			works: []*workv1alpha1.Work{work(false, service)},
+			want:  "1 Service (label karmada.io/managed=true); an unknown number of EndpointSlice (label endpointslice.kubernetes.io/managed-by=endpointslice-dispatch-controller.karmada.io)",
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, whatIsLeft(tc.works, tc.seen, tc.dispatched).String()); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
 			}
 		})
 	}
