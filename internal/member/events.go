@@ -15,6 +15,8 @@ const (
 	EventSynced EventKind = iota
 	// EventHealth: the member became reachable or unreachable, ready or not.
 	EventHealth
+	// EventWatch: the watch of the member's slices works, or does not any more.
+	EventWatch
 	// EventSlice: a slice of the member came, changed or went.
 	EventSlice
 	// EventObject: an object that the hub watches there came, changed or went.

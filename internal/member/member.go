@@ -81,6 +81,7 @@ type Member struct {
 	disco    utildiscovery.DiscoveryInterface
 	slices   *SliceStore
 	objects  *objects
+	watch    *watchGuard
 	emit     func(Event)
 
 	mu     sync.RWMutex
@@ -109,6 +110,9 @@ func (m *Member) Health() Health {
 	defer m.mu.RUnlock()
 	return m.health
 }
+
+// Watch tells how the watch of the member's slices is.
+func (m *Member) Watch() WatchState { return m.watch.State() }
 
 // Reachable says whether requests to the member are sent at all.
 func (m *Member) Reachable() bool { return m.gate.isOpen() }
@@ -168,6 +172,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 		return nil, err
 	}
 	m.slices.list, m.slices.expected = m.listSlices, opts.Expected
+	m.watch = &watchGuard{reachable: m.gate.isOpen, changed: func() { emit(Event{Kind: EventWatch, Member: m}) }}
 	m.slices.changed = func(old, current *discoveryv1.EndpointSlice) {
 		emit(Event{Kind: EventSlice, Member: m, Old: old, New: current})
 	}
@@ -180,6 +185,7 @@ func (m *Member) start(ctx context.Context) {
 	ctx, m.cancel = context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.id.Name)))
 	m.stopped.Go(func() { m.prober.run(ctx) })
 	m.stopped.Go(func() { m.reflectSlices(ctx) })
+	m.stopped.Go(func() { m.watch.run(ctx) })
 	m.stopped.Go(func() { m.objects.run(ctx) })
 }
 
@@ -214,10 +220,13 @@ func (m *Member) reflectSlices(ctx context.Context) {
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			list := &discoveryv1.EndpointSliceList{}
 			err := m.watching.List(ctx, list, &client.ListOptions{Raw: &opts})
+			if ctx.Err() == nil {
+				m.watch.listed(err)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return m.watching.Watch(ctx, &discoveryv1.EndpointSliceList{}, &client.ListOptions{Raw: &opts})
+			return m.watch.watching(m.watching.Watch(ctx, &discoveryv1.EndpointSliceList{}, &client.ListOptions{Raw: &opts}))
 		},
 	}
 	logger := klog.FromContext(ctx)

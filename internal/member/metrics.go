@@ -12,6 +12,11 @@ var (
 		[]string{"member", "role"}, nil)
 	endpointsDesc = prometheus.NewDesc("namesake_member_endpoints",
 		"Endpoints in those slices. The hub does not keep those of slices that nobody wants.", []string{"member", "role"}, nil)
+	watchAgeDesc = prometheus.NewDesc("namesake_member_watch_age_seconds",
+		"Time since the watch of a member's EndpointSlices told anything. A bookmark comes about once a minute; after three minutes of silence the watch is made anew.",
+		[]string{"member"}, nil)
+	watchRenewalsDesc = prometheus.NewDesc("namesake_member_watch_renewals_total",
+		"Watches of a member's EndpointSlices that were made anew because they had told nothing for three minutes.", []string{"member"}, nil)
 )
 
 // Counts are the numbers of slices and endpoints in a store.
@@ -43,7 +48,7 @@ func (s *SliceStore) Counts() Counts {
 
 // Describe implements prometheus.Collector.
 func (r *Registry) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{reachableDesc, slicesDesc, endpointsDesc} {
+	for _, d := range []*prometheus.Desc{reachableDesc, slicesDesc, endpointsDesc, watchAgeDesc, watchRenewalsDesc} {
 		out <- d
 	}
 }
@@ -66,5 +71,8 @@ func (r *Registry) Collect(out chan<- prometheus.Metric) {
 		gauge(slicesDesc, c.Dispatched, name, "dispatched")
 		gauge(endpointsDesc, c.WantedEndpoints, name, "wanted")
 		gauge(endpointsDesc, c.DispatchedEndpoints, name, "dispatched")
+		age, renewals := m.watch.counts()
+		out <- prometheus.MustNewConstMetric(watchAgeDesc, prometheus.GaugeValue, age.Seconds(), name)
+		out <- prometheus.MustNewConstMetric(watchRenewalsDesc, prometheus.CounterValue, float64(renewals), name)
 	}
 }

@@ -120,7 +120,7 @@ func (q *Queues[K]) handle(e Event) {
 		if mq := q.queues[e.Member.id]; mq != nil && mq.member == e.Member {
 			q.end(e.Member.id)
 		}
-	case EventSlice, EventObject:
+	case EventWatch, EventSlice, EventObject:
 	}
 }
 

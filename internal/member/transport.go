@@ -156,12 +156,14 @@ func withToken(req *http.Request, token string) *http.Request {
 	return out
 }
 
-// reporting calls failed whenever a request got no answer, so that the probe
-// looks at once, and not when its turn comes.
+// reporting calls failed whenever a request got no answer, or was refused with
+// every token that there is, so that the probe looks at once, and not when its
+// turn comes.
 func reporting(next http.RoundTripper, failed func()) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
-		if err != nil && req.Context().Err() == nil {
+		refused := err == nil && resp.StatusCode == http.StatusUnauthorized
+		if refused || err != nil && req.Context().Err() == nil {
 			failed()
 		}
 		return resp, err

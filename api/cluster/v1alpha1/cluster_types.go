@@ -144,7 +144,7 @@ type ClusterStatus struct {
 	// +listType=atomic
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
 
-	// Conditions: Ready, CompleteAPIEnablements.
+	// Conditions: Ready, CompleteAPIEnablements, SlicesWatched.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

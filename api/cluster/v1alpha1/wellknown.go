@@ -37,6 +37,9 @@ const (
 	// ConditionCompleteAPIEnablements is true when status.apiEnablements lists
 	// every group that the member serves.
 	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+	// ConditionSlicesWatched is true when the member tells changes of its
+	// EndpointSlices. While the member cannot be reached it stays as it was.
+	ConditionSlicesWatched = "SlicesWatched"
 )
 
 // Condition reasons of a Cluster.
@@ -53,6 +56,14 @@ const (
 	ReasonCredentialInvalid = "CredentialInvalid"
 	// ReasonConnecting: the first answer has not come yet.
 	ReasonConnecting = "Connecting"
+	// ReasonWatchEstablished: the watch of EndpointSlices stands.
+	ReasonWatchEstablished = "WatchEstablished"
+	// ReasonWatchForbidden: the credential may not list or watch them.
+	ReasonWatchForbidden = "WatchForbidden"
+	// ReasonWatchFailing: they can't be listed or watched, for another reason.
+	ReasonWatchFailing = "WatchFailing"
+	// ReasonWatchSilent: the watch said nothing for minutes, and is made anew.
+	ReasonWatchSilent = "WatchSilent"
 	// ReasonAPIEnablementsComplete: every group could be listed.
 	ReasonAPIEnablementsComplete = "APIEnablementsComplete"
 	// ReasonAPIEnablementsPartial: some groups could not be listed.

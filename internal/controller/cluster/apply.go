@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -91,7 +90,6 @@ func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
 			status["apiEnablements"] = p.Served.groups
 		}
 	}
-	was := meta.FindStatusCondition(st.cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
 	written := st.cluster.DeepCopy()
 	if !sameTaints(st.cluster.Spec.Taints, p.Taints) {
 		if err := c.writer.Patch(ctx, written, map[string]any{"spec": map[string]any{"taints": p.Taints}}); err != nil {
@@ -106,7 +104,7 @@ func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
 		return err
 	}
 	c.wrote.Wrote(written)
-	tell(c.recorder, st.cluster, was, meta.FindStatusCondition(p.Conditions, clusterv1alpha1.ConditionReady))
+	tell(c.recorder, st.cluster, p.Conditions)
 	return nil
 }
 

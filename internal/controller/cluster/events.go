@@ -2,6 +2,7 @@ package cluster
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -9,16 +10,19 @@ import (
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 )
 
-// tell records that a member became ready or stopped being so.
-func tell(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, was, is *metav1.Condition) {
-	if is == nil || is.Status == metav1.ConditionUnknown || was != nil && was.Status == is.Status {
-		return
+// tell records that a member became ready or stopped being so, and that the watch
+// of its slices stopped working or works again.
+func tell(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, now []metav1.Condition) {
+	for _, t := range []string{clusterv1alpha1.ConditionReady, clusterv1alpha1.ConditionSlicesWatched} {
+		was, is := meta.FindStatusCondition(cluster.Status.Conditions, t), meta.FindStatusCondition(now, t)
+		switch {
+		case is == nil || is.Status == metav1.ConditionUnknown || was != nil && was.Status == is.Status:
+		case is.Status != metav1.ConditionTrue:
+			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, is.Reason, "Probe", "%s", is.Message)
+		case was != nil || t == clusterv1alpha1.ConditionReady: // that a new member's watch works goes without saying
+			recorder.Eventf(cluster, nil, corev1.EventTypeNormal, is.Reason, "Probe", "%s", is.Message)
+		}
 	}
-	kind := corev1.EventTypeNormal
-	if is.Status != metav1.ConditionTrue {
-		kind = corev1.EventTypeWarning
-	}
-	recorder.Eventf(cluster, nil, kind, is.Reason, "Probe", "%s", is.Message)
 }
 
 // tellLeft records that a member has left, with nothing of ours in it.

@@ -23,10 +23,20 @@ func TestTell(t *testing.T) {
 		"does not work, for another cause": {was: &wasNotReady, is: &wasSilent},
 		"nothing is known yet":             {is: &wasConnecting},
 		"nothing was told":                 {was: &wasReady},
+		"its watch works from the start":   {is: &wasWatched},
+		"its watch is dead":                {was: &wasWatched, is: &wasUnwatched, want: []string{"Warning WatchSilent nothing for minutes"}},
+		"its watch works again":            {was: &wasUnwatched, is: &wasWatched, want: []string{"Normal WatchEstablished all is told"}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			tell(recorder, &clusterv1alpha1.Cluster{}, tc.was, tc.is)
+			cluster, now := &clusterv1alpha1.Cluster{}, []metav1.Condition{}
+			if tc.was != nil {
+				cluster.Status.Conditions = []metav1.Condition{*tc.was}
+			}
+			if tc.is != nil {
+				now = append(now, *tc.is)
+			}
+			tell(recorder, cluster, now)
 			close(recorder.Events)
 			var got []string
 			for e := range recorder.Events {

@@ -36,6 +36,8 @@ type state struct {
 	// health of the connection. known is false when there is no connection.
 	health member.Health
 	known  bool
+	// watch is how the watch of its slices is.
+	watch member.WatchState
 	// served is what the member serves, nil when it has not been asked.
 	served *enablements
 	// works of the execution namespace. Only when leaving. Not to be changed.
@@ -72,7 +74,11 @@ func (c *Controller) observe(ctx context.Context, name string) (_ *state, found 
 	if st.cluster.Spec.SyncMode == clusterv1alpha1.Push {
 		st.secret, st.secretErr = c.readSecret(ctx, st.cluster)
 		st.health, st.known = c.members.Health(nameOf(name))
-		if m, connected := c.members.Get(nameOf(name)); connected && st.health.Reachable {
+		m, connected := c.members.Get(nameOf(name))
+		if connected {
+			st.watch = m.Watch()
+		}
+		if connected && st.health.Reachable {
 			// Whether it is ready or not: what it lacks may be why it is not.
 			st.served = c.served.of(m, st.now)
 		}

@@ -45,6 +45,9 @@ func plan(st *state, connectErr error, opts Options) changes {
 		set(&out.Conditions, enablementsCondition(st.served), st)
 		out.Again = earlier(out.Again, opts.EnablementInterval)
 	}
+	if st.watch.Known {
+		set(&out.Conditions, watchCondition(st.watch), st)
+	}
 	out.Taints = taints(st.cluster.Spec.Taints, ready, st.now)
 	return out
 }
@@ -94,6 +97,17 @@ func hesitates(was *metav1.Condition, is metav1.Condition) bool {
 	slow := []string{clusterv1alpha1.ReasonClusterNotReachable, clusterv1alpha1.ReasonClusterNotReady}
 	return was.Status == metav1.ConditionTrue && slices.Contains(slow, is.Reason) ||
 		is.Status == metav1.ConditionTrue && slices.Contains(slow, was.Reason)
+}
+
+// watchCondition says whether the member tells changes of its slices.
+func watchCondition(w member.WatchState) metav1.Condition {
+	out := metav1.Condition{
+		Type: clusterv1alpha1.ConditionSlicesWatched, Status: metav1.ConditionFalse, Reason: w.Reason, Message: w.Message,
+	}
+	if w.Works {
+		out.Status = metav1.ConditionTrue
+	}
+	return out
 }
 
 // enablementsCondition says whether the list of what a member serves is whole.

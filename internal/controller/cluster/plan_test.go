@@ -39,6 +39,8 @@ var (
 	unreachable    = corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule}
 	notReady       = corev1.Taint{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}
 	unschedulable  = corev1.Taint{Key: clusterv1alpha1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	wasWatched     = metav1.Condition{Type: clusterv1alpha1.ConditionSlicesWatched, Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonWatchEstablished, Message: "all is told"}
+	wasUnwatched   = metav1.Condition{Type: clusterv1alpha1.ConditionSlicesWatched, Status: metav1.ConditionFalse, Reason: clusterv1alpha1.ReasonWatchSilent, Message: "nothing for minutes"}
 	ofSomebodyElse = corev1.Taint{Key: "example.com/maintenance", Effect: corev1.TaintEffectNoExecute}
 )
 
@@ -235,6 +237,32 @@ func TestEnablements(t *testing.T) {
 	st.served.complete = true
 	if p = plan(st, nil, opts); !meta.IsStatusConditionTrue(p.Conditions, clusterv1alpha1.ConditionCompleteAPIEnablements) {
 		t.Errorf("conditions %+v, want complete", p.Conditions)
+	}
+}
+
+// How the watch of its slices is, is told once anything is known of it.
+func TestSlicesWatched(t *testing.T) {
+	for title, tc := range map[string]struct {
+		watch member.WatchState
+		want  metav1.ConditionStatus
+	}{
+		"nothing is known": {},
+		"works":            {watch: member.WatchState{Known: true, Works: true, Reason: clusterv1alpha1.ReasonWatchEstablished}, want: metav1.ConditionTrue},
+		"may not":          {watch: member.WatchState{Known: true, Reason: clusterv1alpha1.ReasonWatchForbidden, Message: "no rights"}, want: metav1.ConditionFalse},
+	} {
+		t.Run(title, func(t *testing.T) {
+			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, known: true, health: health(ready, time.Hour), watch: tc.watch}
+			st.cluster.Spec.SyncMode = clusterv1alpha1.Push
+			got := meta.FindStatusCondition(plan(st, nil, opts).Conditions, clusterv1alpha1.ConditionSlicesWatched)
+			switch {
+			case tc.want == "":
+				if got != nil {
+					t.Errorf("condition %+v, want none", got)
+				}
+			case got == nil || got.Status != tc.want || got.Reason != tc.watch.Reason || got.Message != tc.watch.Message:
+				t.Errorf("condition %+v, want %s with reason and message of %+v", got, tc.want, tc.watch)
+			}
+		})
 	}
 }
 
