@@ -238,11 +238,14 @@ func (m *Member) reflectSlices(ctx context.Context) {
 	reflector.RunWithContext(ctx)
 }
 
-// listSlices reads the slices of one service, whole.
-func (m *Member) listSlices(ctx context.Context, service types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
+// listSlices reads the slices of one service, whole. With a version that need not
+// be the last one the API server answers from its memory, where for the very last
+// it may have to wait for its storage: 100 ms are usual.
+func (m *Member) listSlices(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	err := m.client.List(ctx, list, client.InNamespace(service.Namespace),
-		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}})
 	return list.Items, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +28,8 @@ var errSlicesChanging = errors.New("the service's slices are changing just now")
 // services that somebody wants. Of the others the store keeps the key, so that a
 // cluster full of services costs little.
 type SliceStore struct {
-	// list reads the slices of one service from the member.
-	list func(ctx context.Context, service types.NamespacedName) ([]discoveryv1.EndpointSlice, error)
+	// list reads the slices of one service from the member, no older than a version.
+	list func(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error)
 	// expected says whether slices of a service will be asked for, as far as is
 	// known before they are: what is kept at once need not be read again. May be
 	// nil.
@@ -36,6 +37,9 @@ type SliceStore struct {
 	// changed is told of every change, synced of the first full view.
 	changed func(old, current *discoveryv1.EndpointSlice)
 	synced  func()
+
+	// asking bundles questions for the slices of one service.
+	asking singleflight.Group
 
 	mu        sync.RWMutex
 	entries   map[types.NamespacedName]*entry
@@ -77,36 +81,41 @@ func (s *SliceStore) Synced() bool {
 // Native returns the member's own slices of a service, and marks the service as
 // wanted. Not to be changed.
 func (s *SliceStore) Native(ctx context.Context, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
-	found, whole := s.native(service)
-	if whole {
+	found, lacking := s.native(service)
+	if lacking == "" {
 		return found, nil
 	}
-	listed, err := s.list(ctx, service)
+	// All who ask at once get one answer.
+	_, err, _ := s.asking.Do(service.String(), func() (any, error) {
+		listed, err := s.list(ctx, service, lacking)
+		s.fill(listed)
+		return nil, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing slices of service %s: %w", service, err)
 	}
-	s.fill(listed)
-	if found, whole = s.native(service); !whole {
+	if found, lacking = s.native(service); lacking != "" {
 		return nil, errSlicesChanging
 	}
 	return found, nil
 }
 
-// native returns the own slices of a service and whether all have endpoints.
-func (s *SliceStore) native(service types.NamespacedName) (found []*discoveryv1.EndpointSlice, whole bool) {
+// native returns the own slices of a service. lacking is the latest version of
+// those without endpoints, empty when all have theirs.
+func (s *SliceStore) native(service types.NamespacedName) (found []*discoveryv1.EndpointSlice, lacking string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted[service] = true
 	for _, e := range s.byService[service] {
-		if e.dispatched {
-			continue
+		switch {
+		case e.dispatched:
+		case e.full:
+			found = append(found, e.slice)
+		case lacking == "" || newer(e.slice.ResourceVersion, lacking):
+			lacking = e.slice.ResourceVersion
 		}
-		if !e.full {
-			return nil, false
-		}
-		found = append(found, e.slice)
 	}
-	return found, true
+	return found, lacking
 }
 
 // keeps says whether own slices of a service keep their endpoints. The lock is held.

@@ -61,7 +61,9 @@ type recorded struct {
 	// listed is what the member answers when it is asked for one service.
 	listed []discoveryv1.EndpointSlice
 	asked  int
-	err    error
+	// since is the version that it was asked for last.
+	since string
+	err   error
 }
 
 func newRecorded() *recorded {
@@ -70,8 +72,9 @@ func newRecorded() *recorded {
 	r.SliceStore.changed = func(old, current *discoveryv1.EndpointSlice) {
 		r.told = append(r.told, version(old)+" → "+version(current))
 	}
-	r.SliceStore.list = func(context.Context, types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
+	r.SliceStore.list = func(_ context.Context, _ types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error) {
 		r.asked++
+		r.since = version
 		return r.listed, r.err
 	}
 	return r
@@ -167,6 +170,7 @@ func TestNative(t *testing.T) {
 	expect(t, "own slices", []string{"s1@1", "s2@2"}, r.nativeOf(t, foo))
 	expect(t, "endpoints", 1, len(r.entries[types.NamespacedName{Namespace: "shop", Name: "s1"}].slice.Endpoints))
 	expect(t, "requests", 1, r.asked)
+	expect(t, "version that is recent enough", "2", r.since)
 
 	r.update(t, slice("s1", "7"), slice("s3", "8"))
 	expect(t, "own slices after changes", []string{"s1@7", "s2@2", "s3@8"}, r.nativeOf(t, foo))
@@ -367,7 +371,7 @@ func TestSliceStoreExpected(t *testing.T) {
 	s.expected = func(service types.NamespacedName) bool { return expected[service] }
 	s.changed, s.synced = func(_, _ *discoveryv1.EndpointSlice) {}, func() {}
 	lists := 0
-	s.list = func(context.Context, types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
+	s.list = func(context.Context, types.NamespacedName, string) ([]discoveryv1.EndpointSlice, error) {
 		lists++
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -156,16 +157,18 @@ func (s Source) Service(ctx context.Context, service types.NamespacedName) (disc
 		// The plan says so; there is nothing to gather.
 		return out, nil // reported by the plan, as a condition
 	}
+	// Side by side: a member may have to be asked.
+	var gathering errgroup.Group
 	for i := range out.Clusters {
 		c := &out.Clusters[i]
-		if _, selected := slices.BinarySearch(selection.Providers, c.Name); !selected {
-			continue
-		}
-		if c.Slices, c.Authoritative, err = s.slicesOf(ctx, c.Name, service); err != nil {
-			return out, err
+		if _, selected := slices.BinarySearch(selection.Providers, c.Name); selected {
+			gathering.Go(func() (err error) {
+				c.Slices, c.Authoritative, err = s.slicesOf(ctx, c.Name, service)
+				return err
+			})
 		}
 	}
-	return out, nil
+	return out, gathering.Wait()
 }
 
 // slicesOf returns a provider's slices of a service: as its own view has them,
