@@ -282,6 +282,8 @@ func (r *reporter) readyCondition(clusters []networkingv1alpha1.ClusterServiceSt
 	case reason != "":
 		return not(reason, Bounded(bad, "; "))
 	case applied == nil:
+		// Whoever puts the Service into clusters will say so soon.
+		r.settled = false
 		return not(networkingv1alpha1.ReasonProgressing, "the Service is on its way to the clusters")
 	}
 	message := count(len(r.plan.Selection.Providers), "provider") + ", " + count(len(r.plan.Selection.Consumers), "consumer")

@@ -114,6 +114,8 @@ func TestReport(t *testing.T) {
 		"the Service is on its way": {
 			reported: reported{snapshot: snapshot(crossCluster(), a(), b()), applied: unsaid},
 			want:     []string{collected, dispatched, "Ready False Progressing: the Service is on its way to the clusters"},
+			// One who puts it there will say so in a moment.
+			wantUnsettled: true,
 		},
 		"the Service is not applied": {
 			reported: reported{snapshot: snapshot(crossCluster(), a(), b()), applied: "the Service stands in 1 of 2 clusters; b: refused"},
@@ -342,6 +344,7 @@ func TestReportAtRest(t *testing.T) {
 // An outcome of another plan is not up to date.
 func TestReportOfAnotherPlan(t *testing.T) {
 	s := snapshot(crossCluster(), member("a"), member("b"))
+	s.MCS.Status.Conditions = []metav1.Condition{{Type: networkingv1alpha1.ConditionServiceApplied, Status: metav1.ConditionTrue}}
 	plan, older := discovery.NewPlan(s), discovery.NewPlan(s)
 	report := func(of *discovery.Plan) bool {
 		_, settled := plan.Report(discovery.ReportInput{MCS: s.MCS, Template: s.Template, Now: now, Outcomes: map[discovery.ClusterName]discovery.Outcome{
