@@ -11,6 +11,14 @@ import (
 )
 
 func main() {
+	if err := execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// execute runs the command line. An interrupt ends it in order.
+func execute() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{
@@ -20,9 +28,5 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(runCommand(), reportCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		stop()
-		os.Exit(1)
-	}
+	return root.ExecuteContext(ctx)
 }

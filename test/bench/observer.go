@@ -10,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 )
 
 // sighting is a slice that was seen to stand, or to be gone, in a member.
@@ -52,44 +51,48 @@ func observe(ctx context.Context, members []*cluster, namespace string) (*observ
 		for i := range list.Items {
 			o.standing[m.name][list.Items[i].Name] = &list.Items[i]
 		}
-		// As long as a run may take: a watch that ends early fails it.
-		events, err := m.kube.DiscoveryV1().EndpointSlices(namespace).Watch(ctx, metav1.ListOptions{
-			ResourceVersion: list.ResourceVersion, TimeoutSeconds: ptr.To[int64](4 * 60 * 60),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("watching slices of %s: %w", m.name, err)
-		}
-		go func() {
-			for event := range events.ResultChan() {
-				o.take(m.name, event)
-			}
-			if ctx.Err() == nil {
-				o.fail(fmt.Errorf("the watch of slices in %s has ended", m.name))
-			}
-		}()
+		go o.follow(ctx, m, namespace, list.ResourceVersion)
 	}
 	return o, nil
 }
 
-// take takes an event in.
-func (o *observer) take(member string, event watch.Event) {
-	at := time.Now()
-	slice, ok := event.Object.(*discoveryv1.EndpointSlice)
-	if !ok {
-		o.fail(fmt.Errorf("the watch of slices in %s told %s", member, event.Type))
-		return
+// follow takes in what a member tells. A watch that the API server ends, as it
+// does when a busy machine lets us fall behind, goes on where it was.
+func (o *observer) follow(ctx context.Context, m *cluster, namespace, version string) {
+	for {
+		events, err := m.kube.DiscoveryV1().EndpointSlices(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			o.fail(fmt.Errorf("watching slices of %s: %w", m.name, err))
+			return
+		}
+		for event := range events.ResultChan() {
+			at := time.Now()
+			slice, ok := event.Object.(*discoveryv1.EndpointSlice)
+			if !ok {
+				o.fail(fmt.Errorf("the watch of slices in %s told %s", m.name, event.Type))
+				return
+			}
+			version = slice.ResourceVersion
+			o.take(sighting{member: m.name, slice: slice, gone: event.Type == watch.Deleted, at: at})
+		}
+		if ctx.Err() != nil {
+			return
+		}
 	}
-	s := sighting{member: member, slice: slice, gone: event.Type == watch.Deleted, at: at}
+}
+
+// take takes a sighting in.
+func (o *observer) take(s sighting) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.gone {
-		delete(o.standing[member], slice.Name)
+		delete(o.standing[s.member], s.slice.Name)
 	} else {
-		o.standing[member][slice.Name] = slice
+		o.standing[s.member][s.slice.Name] = s.slice
 	}
 	for e := range o.waiting {
 		if key := e.key(s); key != "" {
-			e.saw(key, at)
+			e.saw(key, s.at)
 		}
 	}
 }
