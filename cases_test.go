@@ -52,6 +52,24 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestReliability checks that the page on failures names no test that does not
+// exist.
+func TestReliability(t *testing.T) {
+	page, err := os.ReadFile("docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := caseTest.FindAllStringSubmatch(string(page), -1)
+	if len(tests) == 0 {
+		t.Fatal("it names no test at all")
+	}
+	for _, test := range tests {
+		if err := findTest(test[1], test[2], test[3]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // findTest looks for a test, and for a subtest of that name, in the files of a
 // package.
 func findTest(dir, test, subtest string) error {

@@ -43,6 +43,8 @@ type Plan struct {
 	claims     addressClaims
 	providers  map[ClusterName]ProviderState
 	clusters   []ClusterName
+	// unreachable is what is done with endpoints of providers that cannot be reached.
+	unreachable networkingv1alpha1.UnreachableProviders
 	// lacking are the clusters without EndpointSlices.
 	lacking []ClusterName
 }

@@ -116,12 +116,8 @@ func (r *reporter) providerState(name ClusterName, state ProviderState) (reason,
 
 // unreachablePolicy says what is done with endpoints of an unreachable provider.
 func (r *reporter) unreachablePolicy() string {
-	if wish := r.in.MCS.Spec.UnreachableProviders; wish != nil && wish.Policy != "" && wish.Policy != networkingv1alpha1.UnreachableRetain {
-		grace := time.Duration(0)
-		if wish.GracePeriod != nil {
-			grace = wish.GracePeriod.Duration
-		}
-		return fmt.Sprintf("its endpoints follow the policy %s after %s", wish.Policy, grace)
+	if wish := r.plan.unreachable; wish.GracePeriod != nil && wish.Policy != networkingv1alpha1.UnreachableRetain {
+		return fmt.Sprintf("its endpoints follow the policy %s after %s", wish.Policy, wish.GracePeriod.Duration)
 	}
 	return "its endpoints are kept as last seen"
 }

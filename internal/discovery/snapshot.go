@@ -20,6 +20,9 @@ type Snapshot struct {
 	MCS *networkingv1alpha1.MultiClusterService
 	// Template is the hub's Service. Nil: there is none.
 	Template *corev1.Service
+	// Unreachable is what is done with endpoints of providers that cannot be
+	// reached where MCS does not say it. Its zero value retains them.
+	Unreachable networkingv1alpha1.UnreachableProviders
 	// Clusters are all Cluster objects of the hub, selected or not, in any order.
 	Clusters []Cluster
 	// Now is the time of the snapshot.

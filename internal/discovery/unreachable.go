@@ -2,12 +2,28 @@ package discovery
 
 import (
 	"slices"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 )
+
+// UnreachableWish is what is done with endpoints of a service's providers that
+// cannot be reached: as the MultiClusterService says, or else as fallback does.
+func UnreachableWish(mcs *networkingv1alpha1.MultiClusterService, fallback networkingv1alpha1.UnreachableProviders) networkingv1alpha1.UnreachableProviders {
+	wish := fallback
+	if mcs.Spec.UnreachableProviders != nil {
+		wish = *mcs.Spec.UnreachableProviders
+	}
+	if wish.Policy == "" {
+		wish.Policy = networkingv1alpha1.UnreachableRetain
+	}
+	if wish.GracePeriod == nil {
+		wish.GracePeriod = &metav1.Duration{}
+	}
+	return wish
+}
 
 // applyUnreachablePolicy acts on the slices of providers that have been
 // unreachable for longer than the grace period, where the policy says so. An
@@ -15,22 +31,18 @@ import (
 // them; and when most clusters of the hub, providers or not, are unreachable at
 // once, the fault is likely the hub's own, so nothing is taken from anybody.
 func (p *Plan) applyUnreachablePolicy(s Snapshot) {
-	wish := s.MCS.Spec.UnreachableProviders
-	if wish == nil || wish.Policy == "" || wish.Policy == networkingv1alpha1.UnreachableRetain {
+	wish := UnreachableWish(s.MCS, s.Unreachable)
+	p.unreachable = wish
+	if wish.Policy == networkingv1alpha1.UnreachableRetain {
 		return
 	}
-	var grace time.Duration
-	if wish.GracePeriod != nil {
-		grace = wish.GracePeriod.Duration
-	}
-
 	var overdue []ClusterName
 	for _, name := range p.Selection.Providers {
 		since := p.providers[name].UnreachableSince
 		if since.IsZero() {
 			continue
 		}
-		if left := since.Add(grace).Sub(s.Now); left > 0 {
+		if left := since.Add(wish.GracePeriod.Duration).Sub(s.Now); left > 0 {
 			if p.RecheckAfter == 0 || left < p.RecheckAfter {
 				p.RecheckAfter = left
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	"github.com/namesake-io/namesake/internal/discovery"
@@ -27,6 +28,7 @@ func TestUnreachable_C26(t *testing.T) {
 
 	tests := map[string]struct {
 		policy       func(*wish)
+		manager      networkingv1alpha1.UnreachableProviders // for services without a policy
 		clusters     []discovery.Cluster
 		wantA        []string // what c holds of a; nil: a's slice is withdrawn
 		wantRecheck  time.Duration
@@ -70,6 +72,14 @@ func TestUnreachable_C26(t *testing.T) {
 			},
 			clusters: []discovery.Cluster{silentFor(time.Nanosecond, a), b, c},
 		},
+		"as_the_manager_says_where_the_service_says_nothing": {
+			policy: func(*wish) {}, manager: networkingv1alpha1.UnreachableProviders{Policy: withdraw, GracePeriod: &metav1.Duration{Duration: grace}},
+			clusters: []discovery.Cluster{silentFor(grace, a), b, c},
+		},
+		"not_as_the_manager_says_where_the_service_does": {
+			policy: whenUnreachable(retain, 0), manager: networkingv1alpha1.UnreachableProviders{Policy: withdraw},
+			clusters: []discovery.Cluster{silentFor(grace, a), b, c}, wantA: all,
+		},
 		"restored_on_return": {
 			policy: whenUnreachable(withdraw, grace), clusters: []discovery.Cluster{a, b, c}, wantA: all,
 		},
@@ -102,7 +112,9 @@ func TestUnreachable_C26(t *testing.T) {
 
 			m := crossCluster()
 			tt.policy(m)
-			p := discovery.NewPlan(snapshot(m, tt.clusters...))
+			now := snapshot(m, tt.clusters...)
+			now.Unreachable = tt.manager
+			p := discovery.NewPlan(now)
 			consumer.dispatch(t, p)
 
 			var gotA []string

@@ -127,7 +127,7 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		return err
 	}
 
-	interest := snapshot.NewInterest()
+	interest := snapshot.NewInterest(opts.unreachable())
 	members := member.NewRegistry(member.Options{
 		Scheme: scheme, ProbeInterval: opts.ClusterStatusUpdateFrequency,
 		QPS: opts.ClusterAPIQPS, Burst: opts.ClusterAPIBurst, Expected: interest.Has, GuardWrites: fence.Guard,
@@ -142,7 +142,7 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 
 	p := parts{
 		mgr: mgr, opts: opts, hooks: &hooks{},
-		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: interest},
+		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: interest, Unreachable: opts.unreachable()},
 	}
 	defer func() {
 		for _, call := range p.hooks.stop {

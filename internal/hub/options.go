@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	"github.com/namesake-io/namesake/internal/feature"
 	"github.com/namesake-io/namesake/internal/webhook"
 )
@@ -50,6 +52,11 @@ type Options struct {
 	ClusterSuccessThreshold      time.Duration
 	ClusterMonitorGracePeriod    time.Duration
 	ClusterEnablementInterval    time.Duration
+
+	// UnreachablePolicy and UnreachableGracePeriod are for services without
+	// spec.unreachableProviders.
+	UnreachablePolicy      string
+	UnreachableGracePeriod time.Duration
 }
 
 // NewOptions returns the defaults.
@@ -81,6 +88,8 @@ func NewOptions() (*Options, error) {
 		ClusterSuccessThreshold:      30 * time.Second,
 		ClusterMonitorGracePeriod:    40 * time.Second,
 		ClusterEnablementInterval:    5 * time.Minute,
+		UnreachablePolicy:            string(networkingv1alpha1.UnreachableRetain),
+		UnreachableGracePeriod:       5 * time.Minute,
 	}, nil
 }
 
@@ -117,6 +126,25 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ClusterMonitorGracePeriod, "cluster-monitor-grace-period", o.ClusterMonitorGracePeriod, "How long a pull member's lease may be overdue before its state is Unknown.")
 	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval,
 		"How often a member is asked which kinds it serves.")
+
+	fs.StringVar(&o.UnreachablePolicy, "unreachable-providers-policy", o.UnreachablePolicy,
+		"What happens to the endpoints of a provider whose API server cannot be reached, where a MultiClusterService does not say it itself: "+
+			strings.Join(unreachablePolicies, ", ")+". An API server that does not answer says nothing of its pods.")
+	fs.DurationVar(&o.UnreachableGracePeriod, "unreachable-providers-grace-period", o.UnreachableGracePeriod,
+		"How long a provider must be unreachable before a policy other than Retain takes effect.")
+}
+
+// unreachablePolicies are the values of --unreachable-providers-policy.
+var unreachablePolicies = []string{
+	string(networkingv1alpha1.UnreachableRetain), string(networkingv1alpha1.UnreachableMarkNotReady), string(networkingv1alpha1.UnreachableWithdraw),
+}
+
+// unreachable is what the flags say of providers that cannot be reached.
+func (o *Options) unreachable() networkingv1alpha1.UnreachableProviders {
+	return networkingv1alpha1.UnreachableProviders{
+		Policy:      networkingv1alpha1.UnreachablePolicy(o.UnreachablePolicy),
+		GracePeriod: &metav1.Duration{Duration: o.UnreachableGracePeriod},
+	}
 }
 
 // Validate says what is wrong with the options, all at once.
@@ -137,10 +165,14 @@ func (o *Options) Validate() error {
 		{"cluster-failure-threshold", o.ClusterFailureThreshold, 0},
 		{"cluster-success-threshold", o.ClusterSuccessThreshold, 0},
 		{"cluster-monitor-grace-period", o.ClusterMonitorGracePeriod, 0},
+		{"unreachable-providers-grace-period", o.UnreachableGracePeriod, 0},
 	} {
 		if d.value < d.least {
 			errs = append(errs, fmt.Errorf("--%s: %s is too short: at least %s", d.flag, d.value, d.least))
 		}
+	}
+	if !slices.Contains(unreachablePolicies, o.UnreachablePolicy) {
+		errs = append(errs, fmt.Errorf("--unreachable-providers-policy: unknown policy %q: say %s", o.UnreachablePolicy, strings.Join(unreachablePolicies, ", ")))
 	}
 	if o.LeaderElect && o.LeaseDuration <= o.RenewDeadline {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration (%s) must be longer than --leader-elect-renew-deadline (%s), so that a leader stops before the next one starts", o.LeaseDuration, o.RenewDeadline))

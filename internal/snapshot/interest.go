@@ -8,23 +8,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
+	"github.com/namesake-io/namesake/internal/discovery"
 )
 
 // Interest is the set of services that somebody wants, so that the slices of all
 // others cost no more than a look at it. Whoever adds a service has it looked at
 // everywhere afterwards: what happened before is found then.
 type Interest struct {
+	unreachable networkingv1alpha1.UnreachableProviders
+
 	mu       sync.RWMutex
 	services map[types.NamespacedName]bool
 }
 
-// NewInterest returns an empty set.
-func NewInterest() *Interest { return &Interest{services: map[types.NamespacedName]bool{}} }
+// NewInterest returns an empty set. unreachable is for services that do not say
+// themselves what to do with providers that cannot be reached.
+func NewInterest(unreachable networkingv1alpha1.UnreachableProviders) *Interest {
+	return &Interest{unreachable: unreachable, services: map[types.NamespacedName]bool{}}
+}
 
 // Add adds the service of an object.
 func (i *Interest) Add(mcs *networkingv1alpha1.MultiClusterService) {
-	wish := mcs.Spec.UnreachableProviders
-	sensitive := wish != nil && wish.Policy != "" && wish.Policy != networkingv1alpha1.UnreachableRetain
+	sensitive := discovery.UnreachableWish(mcs, i.unreachable).Policy != networkingv1alpha1.UnreachableRetain
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.services[types.NamespacedName{Namespace: mcs.Namespace, Name: mcs.Name}] = sensitive

@@ -47,6 +47,9 @@ type Source struct {
 	Members *member.Registry
 	// Interest are the services that somebody wants.
 	Interest *Interest
+	// Unreachable is what is done with endpoints of providers that cannot be
+	// reached, of services that do not say it themselves.
+	Unreachable networkingv1alpha1.UnreachableProviders
 }
 
 // Clusters returns all Cluster objects as the core sees them, without slices.
@@ -141,7 +144,7 @@ func (s Source) Template(ctx context.Context, service types.NamespacedName) (*co
 
 // Service returns the snapshot of one service.
 func (s Source) Service(ctx context.Context, service types.NamespacedName) (discovery.Snapshot, error) {
-	out := discovery.Snapshot{Service: service, Now: time.Now()}
+	out := discovery.Snapshot{Service: service, Now: time.Now(), Unreachable: s.Unreachable}
 	var err error
 	if out.MCS, err = s.Wish(ctx, service); err != nil {
 		return out, err

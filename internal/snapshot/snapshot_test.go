@@ -95,7 +95,7 @@ func TestInterest(t *testing.T) {
 		return out
 	}
 
-	i := NewInterest()
+	i := NewInterest(networkingv1alpha1.UnreachableProviders{})
 	i.Add(mcs("plain", ""))
 	i.Add(mcs("retain", networkingv1alpha1.UnreachableRetain))
 	i.Add(mcs("withdraw", networkingv1alpha1.UnreachableWithdraw))
@@ -111,5 +111,13 @@ func TestInterest(t *testing.T) {
 	i.Remove(key("never there"))
 	if diff := cmp.Diff([]string{"mark"}, sensitive(i)); diff != "" || i.Has(key("plain")) {
 		t.Errorf("after changes: plain wanted %v (-want +got):\n%s", i.Has(key("plain")), diff)
+	}
+
+	// Where the manager says what to do, only those that keep endpoints are not.
+	i = NewInterest(networkingv1alpha1.UnreachableProviders{Policy: networkingv1alpha1.UnreachableWithdraw})
+	i.Add(mcs("plain", ""))
+	i.Add(mcs("retain", networkingv1alpha1.UnreachableRetain))
+	if diff := cmp.Diff([]string{"plain"}, sensitive(i)); diff != "" {
+		t.Errorf("with a policy of the manager (-want +got):\n%s", diff)
 	}
 }
