@@ -70,8 +70,8 @@ bench: build ## measure speed and cost on fleets of N members: tables, JSON and 
 ##@ Develop
 
 .PHONY: build-namesake
-build-namesake: ## compile bin/controller-manager and bin/namesakectl
-	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/controller-manager ./cmd/namesakectl
+build-namesake: ## compile bin/controller-manager, bin/agent and bin/namesakectl
+	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/controller-manager ./cmd/agent ./cmd/namesakectl
 
 .PHONY: build-sandbox
 build-sandbox: build-kubebox ## compile bin/sandbox and bin/kubebox

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,6 +108,21 @@ func (w Writer) StatusPatch(ctx context.Context, obj client.Object, status map[s
 		return err
 	}
 	return w.done("status", obj, w.client.Status().Patch(ctx, obj, patch, client.FieldOwner(w.owner)))
+}
+
+// StatusPatchOf does so whatever the status is now, as long as the object is the
+// one of that UID. It fails with a conflict when another has come since.
+func (w Writer) StatusPatchOf(ctx context.Context, obj client.Object, uid types.UID, status map[string]any) error {
+	patch, err := w.mergePatch(obj, map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
+	if err != nil {
+		return err
+	}
+	return w.done("status", obj, w.client.Status().Patch(ctx, obj, patch, client.FieldOwner(w.owner)))
+}
+
+// Token asks for a token of an account, as the request says.
+func (w Writer) Token(ctx context.Context, account *corev1.ServiceAccount, request *authenticationv1.TokenRequest) error {
+	return w.done("token", account, w.client.SubResource("token").Create(ctx, account, request))
 }
 
 // AddFinalizer adds one finalizer, unless the object has it or is being deleted.

@@ -22,7 +22,9 @@ import (
 	"github.com/namesake-io/namesake/internal/cli/get"
 	"github.com/namesake-io/namesake/internal/cli/install"
 	"github.com/namesake-io/namesake/internal/cli/join"
+	"github.com/namesake-io/namesake/internal/cli/register"
 	"github.com/namesake-io/namesake/internal/cli/target"
+	"github.com/namesake-io/namesake/internal/cli/token"
 	"github.com/namesake-io/namesake/internal/cli/unjoin"
 )
 
@@ -76,7 +78,7 @@ It talks to the hub, which --kubeconfig and --context name.`,
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return setUpLog(*verbosity, streams.ErrOut) }
 
 	for _, newCommand := range []func(*target.Factory) *cobra.Command{
-		install.NewCommand, join.NewCommand, unjoin.NewCommand, get.NewCommand, expose.NewCommand, newVersionCommand,
+		install.NewCommand, join.NewCommand, token.NewCommand, register.NewCommand, unjoin.NewCommand, get.NewCommand, expose.NewCommand, newVersionCommand,
 	} {
 		root.AddCommand(newCommand(f))
 	}

@@ -108,10 +108,13 @@ func TestUnjoinByForce(t *testing.T) {
   ✓ the hub has let go (TIME)
   ✓ credential on the hub: removed (TIME)
 forced has left in TIME
-The hub's account still stands in it, without use. To remove it, run there:
-  kubectl delete --ignore-not-found clusterrolebinding/namesake-hub clusterrole/namesake-hub
+An account of ours still stands in it, without use. To remove it, run there:
+  kubectl delete --ignore-not-found clusterrolebinding/namesake-hub clusterrole/namesake-hub ` +
+		`clusterrolebinding/namesake-agent clusterrole/namesake-agent
   kubectl delete --ignore-not-found -n karmada-cluster ` +
 		`serviceaccount/namesake configmap/namesake secret/namesake-token secret/namesake-token-2
+  kubectl delete --ignore-not-found -n karmada-cluster ` +
+		`deployment/namesake-agent rolebinding/namesake-agent role/namesake-agent serviceaccount/namesake-agent secret/namesake-agent
 `
 	if diff := cmp.Diff(want, steady(r.out, unreachable, "KUBECONFIG")); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)

@@ -15,6 +15,7 @@ import (
 	"github.com/namesake-io/namesake/internal/controller/execution"
 	"github.com/namesake-io/namesake/internal/controller/multiclusterservice"
 	"github.com/namesake-io/namesake/internal/controller/namespace"
+	"github.com/namesake-io/namesake/internal/controller/pull"
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
@@ -79,6 +80,7 @@ func addCluster(p parts) error {
 		FailureThreshold:   p.opts.ClusterFailureThreshold,
 		SuccessThreshold:   p.opts.ClusterSuccessThreshold,
 		EnablementInterval: p.opts.ClusterEnablementInterval,
+		MonitorGracePeriod: p.opts.ClusterMonitorGracePeriod,
 	})
 }
 
@@ -89,7 +91,7 @@ func addExecution(p parts) error {
 }
 
 func addCollect(p parts) error {
-	c := endpointslicecollect.New(p.source, p.mgr.GetClient())
+	c := endpointslicecollect.New(p.source, endpointslicecollect.Wishes{Source: p.source}, p.mgr.GetClient())
 	p.hooks.wish = append(p.hooks.wish, c.EnqueueService)
 	p.hooks.selection = append(p.hooks.selection, c.EnqueueAll)
 	p.hooks.work = append(p.hooks.work, c.EnqueueWork)
@@ -97,16 +99,18 @@ func addCollect(p parts) error {
 }
 
 func addDispatch(p parts) error {
-	c := endpointslicedispatch.New(p.source, p.mgr.GetClient(), p.mgr.GetEventRecorder("namesake-"+endpointslicedispatch.Name))
+	c, reporter := endpointslicedispatch.New(p.source, p.mgr.GetClient(), p.mgr.GetEventRecorder("namesake-"+endpointslicedispatch.Name))
 	p.hooks.wish = append(p.hooks.wish, c.EnqueueService)
 	p.hooks.status = append(p.hooks.status, c.EnqueueReport)
 	p.hooks.service = append(p.hooks.service, c.EnqueueService)
 	p.hooks.selection = append(p.hooks.selection, c.EnqueueAll)
 	p.hooks.work = append(p.hooks.work, c.EnqueueWork)
-	unregister, err := register(c.Services())
+	agents := pull.New(p.source, c, p.mgr.GetClient())
+	c.Follow(agents)
+	unregister, err := register(reporter)
 	if err != nil {
 		return err
 	}
 	p.hooks.stop = append(p.hooks.stop, unregister)
-	return errors.Join(p.mgr.Add(c.Queues()), p.mgr.Add(c.Reporter()))
+	return errors.Join(p.mgr.Add(c.Queues()), p.mgr.Add(agents), p.mgr.Add(reporter))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -177,8 +178,8 @@ func Collectors() []prometheus.Collector {
 
 // AllCollectors are all metrics of a hub, those of a running one without values.
 func AllCollectors() []prometheus.Collector {
-	idle := endpointslicedispatch.New(snapshot.Source{Members: member.NewRegistry(member.Options{})}, nil, nil)
-	return append(Collectors(), member.NewRegistry(member.Options{}), idle.Services())
+	_, idle := endpointslicedispatch.New(snapshot.Source{Members: member.NewRegistry(member.Options{})}, nil, nil)
+	return append(Collectors(), member.NewRegistry(member.Options{}), idle)
 }
 
 // register registers a metric of this run, and returns how to take it back.
@@ -203,6 +204,8 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options, leas
 			ByObject: map[client.Object]cache.ByObject{
 				// Nobody else's Secrets are read or kept.
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{clusterv1alpha1.SystemNamespace: {}}},
+				// Agents renew theirs there.
+				&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{clusterv1alpha1.SystemNamespace: {}}},
 			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},

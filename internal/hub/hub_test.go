@@ -422,7 +422,7 @@ func TestRunWithoutKinds(t *testing.T) {
 	}
 }
 
-// newHubWithoutKinds returns the URL of a hub that serves no group at all.
+// newHubWithoutKinds returns the URL of a hub that serves none of ours.
 func newHubWithoutKinds(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -431,7 +431,9 @@ func newHubWithoutKinds(t *testing.T) string {
 		case "/api":
 			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
 		case "/apis":
-			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"coordination.k8s.io","versions":[{"groupVersion":"coordination.k8s.io/v1","version":"v1"}]}]}`)
+		case "/apis/coordination.k8s.io/v1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"coordination.k8s.io/v1","resources":[{"name":"leases","kind":"Lease","namespaced":true,"verbs":["list"]}]}`)
 		case "/api/v1":
 			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"secrets","kind":"Secret","namespaced":true,"verbs":["list"]}]}`)
 		default:

@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 )
 
@@ -78,7 +80,7 @@ func Encode(obj any) (workv1alpha1.Manifest, error) {
 	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}}, nil
 }
 
-// Collected returns the slices that a Work remembers of its member. Manifests of
+// Collected returns the slices that a Work holds. Manifests of
 // other kinds are passed over.
 func Collected(work *workv1alpha1.Work) ([]*discoveryv1.EndpointSlice, error) {
 	var out []*discoveryv1.EndpointSlice
@@ -95,6 +97,30 @@ func Collected(work *workv1alpha1.Work) ([]*discoveryv1.EndpointSlice, error) {
 }
 
 // IsCollected says whether a Work is the hub's memory of slices.
-func IsCollected(work *workv1alpha1.Work) bool {
+func IsCollected(work *workv1alpha1.Work) bool { return suspended(work) && !IsOrder(work) }
+
+// IsOrder says whether a Work tells an agent to collect slices.
+func IsOrder(work *workv1alpha1.Work) bool {
+	return suspended(work) && work.Labels[networkingv1alpha1.PullLabel] == networkingv1alpha1.PullOrder
+}
+
+// IsDelivery says whether a Work holds slices that an agent shall let stand.
+func IsDelivery(work *workv1alpha1.Work) bool {
+	return !suspended(work) && work.Labels[networkingv1alpha1.PullLabel] == networkingv1alpha1.PullDelivery
+}
+
+// IsApplied says whether a Work holds objects that shall stand in the member as
+// they are.
+func IsApplied(work *workv1alpha1.Work) bool { return !suspended(work) && !IsDelivery(work) }
+
+// ServiceOf returns the service that a Work's labels name. Its name is empty when
+// they name none.
+func ServiceOf(work *workv1alpha1.Work) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
+	}
+}
+
+func suspended(work *workv1alpha1.Work) bool {
 	return work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }

@@ -35,6 +35,13 @@ func (i *Interest) Add(mcs *networkingv1alpha1.MultiClusterService) {
 	i.services[types.NamespacedName{Namespace: mcs.Namespace, Name: mcs.Name}] = sensitive
 }
 
+// Want adds a service for its own sake.
+func (i *Interest) Want(service types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.services[service] = false
+}
+
 // Remove takes a service out.
 func (i *Interest) Remove(service types.NamespacedName) {
 	i.mu.Lock()

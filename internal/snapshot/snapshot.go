@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,6 +33,8 @@ const (
 	// CollectedServiceIndex finds collected Works by the service that they are
 	// labelled with, as "<namespace>/<name>".
 	CollectedServiceIndex = "collectedService"
+	// PullServiceIndex finds orders and deliveries by their service, likewise.
+	PullServiceIndex = "pullService"
 	// ManifestIndex finds Works by the identity of their manifests.
 	ManifestIndex = "manifest"
 )
@@ -96,7 +99,7 @@ func silentSince(c *clusterv1alpha1.Cluster, notReady time.Time) time.Time {
 
 // unreachable says that a reason of the Ready condition means silence.
 func unreachable(reason string) bool {
-	return reason == clusterv1alpha1.ReasonClusterNotReachable ||
+	return reason == clusterv1alpha1.ReasonClusterNotReachable || reason == clusterv1alpha1.ReasonAgentSilent ||
 		reason == clusterv1alpha1.ReasonCredentialRejected || reason == clusterv1alpha1.ReasonCredentialInvalid
 }
 
@@ -121,6 +124,19 @@ func (s Source) Wish(ctx context.Context, service types.NamespacedName) (*networ
 		return nil, fmt.Errorf("reading MultiClusterService %s: %w", service, err)
 	}
 	return mcs, nil
+}
+
+// Services returns all services that somebody wishes to share.
+func (s Source) Services(ctx context.Context) ([]types.NamespacedName, error) {
+	list := &networkingv1alpha1.MultiClusterServiceList{}
+	if err := s.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing MultiClusterServices: %w", err)
+	}
+	out := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return out, nil
 }
 
 // Template returns the hub's Service, nil when there is none. It is read as it
@@ -166,7 +182,7 @@ func (s Source) Service(ctx context.Context, service types.NamespacedName) (disc
 		c := &out.Clusters[i]
 		if _, selected := slices.BinarySearch(selection.Providers, c.Name); selected {
 			gathering.Go(func() (err error) {
-				c.Slices, c.Authoritative, err = s.slicesOf(ctx, c.Name, service)
+				c.Slices, c.Authoritative, err = s.slicesOf(ctx, c, service)
 				return err
 			})
 		}
@@ -175,15 +191,78 @@ func (s Source) Service(ctx context.Context, service types.NamespacedName) (disc
 }
 
 // slicesOf returns a provider's slices of a service: as its own view has them,
-// which is authoritative, else as the hub remembers them.
-func (s Source) slicesOf(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, bool, error) {
-	if m, connected := s.Members.Get(provider); connected && m.Slices().Synced() {
+// which is authoritative, else as the hub remembers them. That is authoritative
+// too while an agent keeps it, from the moment that it has said to be complete.
+func (s Source) slicesOf(ctx context.Context, provider *discovery.Cluster, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, bool, error) {
+	if m, connected := s.Members.Get(provider.Name); connected && m.Slices().Synced() {
 		if found, err := m.Slices().Native(ctx, service); err == nil {
 			return found, true, nil
 		}
 	}
-	remembered, err := s.Remembered(ctx, provider, service)
-	return remembered, false, err
+	// First: what is missing from what is read afterwards was missing when the
+	// agent said so, or has been removed since.
+	kept, err := s.keptByAgent(ctx, provider, service)
+	if err != nil {
+		return nil, false, err
+	}
+	remembered, err := s.Remembered(ctx, provider.Name, service)
+	return remembered, kept, err
+}
+
+// keptByAgent says that an agent keeps the hub's memory of a service, and that it
+// has been complete.
+func (s Source) keptByAgent(ctx context.Context, provider *discovery.Cluster, service types.NamespacedName) (bool, error) {
+	if !provider.UnreachableSince.IsZero() {
+		return false, nil
+	}
+	works, err := s.Pull(ctx, provider.Name, service)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(works, func(w *workv1alpha1.Work) bool {
+		said := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.ConditionCollected)
+		return manifest.IsOrder(w) && w.DeletionTimestamp == nil &&
+			said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == w.Generation
+	}), nil
+}
+
+// Pull returns the orders and deliveries of a service, sorted by name: of one
+// member, or of all when that is empty. Not to be changed.
+func (s Source) Pull(ctx context.Context, of discovery.ClusterName, service types.NamespacedName) ([]*workv1alpha1.Work, error) {
+	opts := []client.ListOption{client.UnsafeDisableDeepCopy, client.MatchingFields{PullServiceIndex: service.String()}}
+	if of != "" {
+		opts = append(opts, client.InNamespace(clusterv1alpha1.ExecutionNamespace(string(of))))
+	}
+	list := &workv1alpha1.WorkList{}
+	if err := s.Reader.List(ctx, list, opts...); err != nil {
+		return nil, fmt.Errorf("listing orders and deliveries of %s: %w", service, err)
+	}
+	out := make([]*workv1alpha1.Work, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	slices.SortFunc(out, func(a, b *workv1alpha1.Work) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// Answers says whether a member answers just now: its API server, or its agent
+// and that for it. One that has not joined does not.
+func (s Source) Answers(ctx context.Context, name discovery.ClusterName) (bool, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	switch err := s.Reader.Get(ctx, types.NamespacedName{Name: string(name)}, cluster, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
+		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+		return ready != nil && ready.Reason != clusterv1alpha1.ReasonConnecting && FromCluster(cluster).UnreachableSince.IsZero(), nil
+	}
+	m, connected := s.Members.Get(name)
+	return connected && m.Reachable(), nil
 }
 
 // Remembered returns a provider's slices of a service as the hub remembers them.
@@ -251,11 +330,20 @@ func IndexWorks(ctx context.Context, indexer client.FieldIndexer) error {
 		if !ok || !manifest.IsCollected(work) {
 			return nil
 		}
-		labels := work.Labels
-		return []string{labels[networkingv1alpha1.NamespaceKey] + "/" + labels[networkingv1alpha1.NameKey]}
+		return []string{manifest.ServiceOf(work).String()}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing Works by service: %w", err)
+	}
+	err = indexer.IndexField(ctx, &workv1alpha1.Work{}, PullServiceIndex, func(obj client.Object) []string {
+		work, ok := obj.(*workv1alpha1.Work)
+		if !ok || !manifest.IsOrder(work) && !manifest.IsDelivery(work) {
+			return nil
+		}
+		return []string{manifest.ServiceOf(work).String()}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing orders and deliveries: %w", err)
 	}
 	err = indexer.IndexField(ctx, &workv1alpha1.Work{}, ManifestIndex, func(obj client.Object) []string {
 		work, ok := obj.(*workv1alpha1.Work)

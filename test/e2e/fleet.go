@@ -54,7 +54,7 @@ func findPrograms() (programs, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the programs: %w", err)
 	}
-	for _, name := range []string{"sandbox", "kubebox", "controller-manager", "namesakectl"} {
+	for _, name := range []string{"sandbox", "kubebox", "controller-manager", "agent", "namesakectl"} {
 		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
 			return "", fmt.Errorf("the end-to-end tests need the programs: run `make build`, or `make test-e2e` which says where they are: %w", err)
 		}
@@ -92,6 +92,8 @@ type fleet struct {
 	guard       *guard
 	hub         *cluster
 	members     map[string]*cluster
+	// pull are the members that an agent stands in for.
+	pull []string
 }
 
 // names of the members, in order.
@@ -112,14 +114,36 @@ func (f *fleet) clusters() []*cluster {
 	return out
 }
 
+// Environment variables that make another fleet of the usual one: members that an
+// agent stands in for, by name, and how many members there are.
+const (
+	pullVariable    = "NAMESAKE_E2E_PULL"
+	membersVariable = "NAMESAKE_E2E_MEMBERS"
+)
+
+// fleetOptions say what fleet to start.
+type fleetOptions struct {
+	members                int
+	pull                   []string
+	managerArgs, agentArgs []string
+}
+
+// mixed returns the options with what the environment says of agents.
+func (o fleetOptions) mixed() fleetOptions {
+	if names := os.Getenv(pullVariable); names != "" {
+		o.pull = strings.Split(names, ",")
+	}
+	return o
+}
+
 // startFleet brings a fleet up. When this fails, or the process ends in any way,
 // the fleet is taken down.
-func startFleet(ctx context.Context, p programs, members int, managerArgs ...string) (_ *fleet, err error) {
+func startFleet(ctx context.Context, p programs, o fleetOptions) (_ *fleet, err error) {
 	parent, err := os.MkdirTemp("", "e2e-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for a fleet: %w", err)
 	}
-	f := &fleet{programs: p, parent: parent, dir: filepath.Join(parent, "fleet"), members: map[string]*cluster{}}
+	f := &fleet{programs: p, parent: parent, dir: filepath.Join(parent, "fleet"), members: map[string]*cluster{}, pull: o.pull}
 	if f.guard, err = startGuard(ctx, p, f.dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(parent))
 	}
@@ -130,9 +154,12 @@ func startFleet(ctx context.Context, p programs, members int, managerArgs ...str
 		}
 	}()
 
-	args := []string{"up", "--dir", f.dir, "--members", fmt.Sprint(members)}
-	for _, arg := range managerArgs {
+	args := []string{"up", "--dir", f.dir, "--members", fmt.Sprint(o.members), "--pull", strings.Join(o.pull, ",")}
+	for _, arg := range o.managerArgs {
 		args = append(args, "--controller-manager-arg", arg)
+	}
+	for _, arg := range o.agentArgs {
+		args = append(args, "--agent-arg", arg)
 	}
 	if _, err := p.run(ctx, "sandbox", args...); err != nil {
 		return nil, err
@@ -140,7 +167,7 @@ func startFleet(ctx context.Context, p programs, members int, managerArgs ...str
 	if f.hub, err = f.connect(hubName); err != nil {
 		return nil, err
 	}
-	for i := range members {
+	for i := range o.members {
 		name := fmt.Sprintf("member%d", i+1)
 		if f.members[name], err = f.connect(name); err != nil {
 			return nil, err
@@ -311,7 +338,7 @@ func (f *fleet) logTails() string {
 			continue
 		}
 		lines := 8
-		if strings.HasPrefix(filepath.Base(path), hubManager) {
+		if strings.HasPrefix(filepath.Base(path), hubManager) || strings.HasSuffix(path, "-agent.log") {
 			lines = 40
 		}
 		all := strings.Split(strings.TrimSpace(string(data)), "\n")

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -36,10 +37,7 @@ func isSet(name string) (set bool) {
 func run(m *testing.M) (code int) {
 	p, err := findPrograms()
 	if err == nil {
-		theFleet, err = startFleet(context.Background(), p, 3,
-			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",
-			"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
-		)
+		theFleet, err = startFleet(context.Background(), p, usualFleet())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
@@ -54,6 +52,26 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	return code
+}
+
+// usualFleet is what theFleet is made of.
+func usualFleet() fleetOptions {
+	o := fleetOptions{
+		members: 3,
+		managerArgs: []string{
+			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",
+			"--cluster-monitor-grace-period=4s",
+			"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
+		},
+		agentArgs: []string{
+			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",
+			"--cluster-lease-renew-interval=1s",
+		},
+	}
+	if n, err := strconv.Atoi(os.Getenv(membersVariable)); err == nil {
+		o.members = n
+	}
+	return o.mixed()
 }
 
 // together is the fleet for a test that leaves it as it is, but for its own site.

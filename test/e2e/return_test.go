@@ -35,7 +35,7 @@ type absence struct {
 // what they change is everywhere, and nobody lost anything meanwhile.
 func TestReturn_C26(t *testing.T) {
 	t.Parallel()
-	f, err := startFleet(t.Context(), theFleet.programs, 4)
+	f, err := startFleet(t.Context(), theFleet.programs, fleetOptions{members: 4}.mixed())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (s *site) serveEverywhere(first, end int) (spreads []spread) {
 func converge(t *testing.T) (*fleet, *site, []spread) {
 	t.Helper()
 	const services = 20
-	f, err := startFleet(t.Context(), theFleet.programs, 5)
+	f, err := startFleet(t.Context(), theFleet.programs, fleetOptions{members: 5}.mixed())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,6 +216,7 @@ type collectedWork struct {
 
 // worksOf returns the Works that are about the site, by execution namespace:
 // those that remember slices, and the kinds that the others put into members.
+// What is delivered to agents is left out: their members show it.
 func (s *site) worksOf(ctx context.Context) (collected map[string][]collectedWork, others map[string][]string, err error) {
 	list := &workv1alpha1.WorkList{}
 	if err := s.hub.List(ctx, list); err != nil {
@@ -224,6 +225,9 @@ func (s *site) worksOf(ctx context.Context) (collected map[string][]collectedWor
 	collected, others = map[string][]collectedWork{}, map[string][]string{}
 	for i := range list.Items {
 		work := &list.Items[i]
+		if work.Labels["endpointslice.namesake.io/pull"] == "delivery" {
+			continue
+		}
 		for _, m := range work.Spec.Workload.Manifests {
 			obj := &unstructured.Unstructured{}
 			if err := obj.UnmarshalJSON(m.Raw); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,11 @@ func TestTables(t *testing.T) {
 	s.must(err)
 	clusters := map[string][]string{}
 	for _, name := range f.names() {
-		clusters[name] = []string{name, version, "Push", "True", "AGE"}
+		mode := "Push"
+		if slices.Contains(f.pull, name) {
+			mode = "Pull"
+		}
+		clusters[name] = []string{name, version, mode, "True", "AGE"}
 	}
 	check("/apis/cluster.karmada.io/v1alpha1/clusters", []string{"NAME", "VERSION", "MODE", "READY", "AGE"}, clusters)
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
@@ -104,12 +107,39 @@ func TestUnjoinDeadMember_C29(t *testing.T) {
 	s.waitReady("foo")
 }
 
-// join joins a member over the path that faults can cut.
+// join joins a member over the path that faults can cut, or registers it and
+// starts its agent.
 func join(t *testing.T, f *fleet, member string) {
 	t.Helper()
+	if slices.Contains(f.pull, member) {
+		f.register(t, member)
+		return
+	}
 	if _, err := f.ctl(context.WithoutCancel(t.Context()), "join", member, "--cluster-kubeconfig", f.hubPath(member)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// register registers a member by a token of the hub and starts its agent anew.
+func (f *fleet) register(t *testing.T, member string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	token := filepath.Join(t.TempDir(), "token")
+	before := filepath.Join(f.dir, "pki", member+"-token.kubeconfig")
+	hub, err := clientcmd.LoadFromFile(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"create", member, "--write", token, "--hub-server", hub.Clusters[hub.Contexts[hub.CurrentContext].Cluster].Server}
+	if _, err := f.ctl(ctx, "token", args...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.run(ctx, "namesakectl", "register", member, "--hub-kubeconfig", token,
+		"--cluster-kubeconfig", f.members[member].kubeconfig,
+		"--agent-kubeconfig", filepath.Join(f.dir, "pki", member+"-agent.kubeconfig")); err != nil {
+		t.Fatal(err)
+	}
+	f.sandbox(t, "restart", member+"-agent")
 }
 
 // comeBack joins a member again at the end of the test, if it has not been.
@@ -125,13 +155,13 @@ func comeBack(t *testing.T, f *fleet, member string) {
 // checkClean finds what is left of the hub in a member.
 func checkClean(ctx context.Context, s *site, member string) error {
 	c := s.members[member]
-	slices := &discoveryv1.EndpointSliceList{}
-	if err := c.List(ctx, slices); err != nil {
+	left := &discoveryv1.EndpointSliceList{}
+	if err := c.List(ctx, left); err != nil {
 		return err
 	}
-	for i := range slices.Items {
-		if s.isDispatched(&slices.Items[i]) {
-			return fmt.Errorf("slice %s/%s is left", slices.Items[i].Namespace, slices.Items[i].Name)
+	for i := range left.Items {
+		if s.isDispatched(&left.Items[i]) {
+			return fmt.Errorf("slice %s/%s is left", left.Items[i].Namespace, left.Items[i].Name)
 		}
 	}
 	services := &corev1.ServiceList{}

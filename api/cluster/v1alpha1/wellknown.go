@@ -17,6 +17,17 @@ const (
 	// MaxNameLength of a Cluster, in characters.
 	MaxNameLength = 48
 
+	// AgentName is the account of an agent, in its execution namespace on the hub,
+	// and in SystemNamespace of its own cluster that account's and that of the
+	// Secret which leads to the hub.
+	AgentName = "namesake-agent"
+	// SecretServerKey is the key of the hub's URL in an agent's Secret,
+	// SecretClusterKey that of the Cluster's name, and SecretExpirationKey that of
+	// when the token ends, in RFC 3339.
+	SecretServerKey     = "server"
+	SecretClusterKey    = "cluster"
+	SecretExpirationKey = "expiration"
+
 	// SecretTokenKey is the key of the bearer token in a member's Secret.
 	SecretTokenKey = "token"
 	// SecretCABundleKey is the key of the PEM CA bundle in a member's Secret.
@@ -56,6 +67,8 @@ const (
 	ReasonCredentialInvalid = "CredentialInvalid"
 	// ReasonConnecting: the first answer has not come yet.
 	ReasonConnecting = "Connecting"
+	// ReasonAgentSilent: the agent of a pull member does not renew its lease.
+	ReasonAgentSilent = "AgentSilent"
 	// ReasonWatchEstablished: the watch of EndpointSlices stands.
 	ReasonWatchEstablished = "WatchEstablished"
 	// ReasonWatchForbidden: the credential may not list or watch them.

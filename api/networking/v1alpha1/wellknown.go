@@ -31,6 +31,20 @@ const (
 	DispatchedManagedBy = "endpointslice-dispatch-controller.karmada.io"
 )
 
+// Works between the hub and the agent of a pull member. Both kinds bear NameKey
+// and NamespaceKey, which name the service.
+const (
+	// PullLabel says, on a Work in the execution namespace of a pull member, what
+	// the hub tells the agent by it.
+	PullLabel = "endpointslice.namesake.io/pull"
+	// PullOrder: collect the slices of this service. The Work is suspended and
+	// holds nothing; the agent answers with the condition Collected.
+	PullOrder = "order"
+	// PullDelivery: the Work holds slices of other clusters, as they shall stand
+	// in the member; the agent answers with the condition Applied.
+	PullDelivery = "delivery"
+)
+
 // Finalizers.
 const (
 	// Finalizer of a MultiClusterService: goes when everything it gave is gone.

@@ -47,6 +47,9 @@ const (
 	// ConditionApplied is true when the member holds every object as the Work
 	// has it.
 	ConditionApplied = "Applied"
+	// ConditionCollected is true, on an order to collect, once the hub holds every
+	// slice that it asks for. From then on what is missing is gone.
+	ConditionCollected = "Collected"
 )
 
 // Condition reasons of a Work.
@@ -65,6 +68,8 @@ const (
 	ReasonInvalidManifest = "InvalidManifest"
 	// ReasonAppliedFailed: the member refused a write.
 	ReasonAppliedFailed = "AppliedFailed"
+	// ReasonCollectedSuccessful: the hub holds every slice that was asked for.
+	ReasonCollectedSuccessful = "CollectedSuccessful"
 )
 
 // Event reasons of a Work.

@@ -57,13 +57,13 @@ func (c creation) takeBack(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("looking for %s in the %s: %w", describe(c.obj), c.in, err)
+			return fmt.Errorf("looking for %s in the %s: %w", membership.Describe(c.obj), c.in, err)
 		}
 		uid = c.obj.GetUID()
 	}
 	err := c.in.Client.Delete(ctx, c.obj, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("removing %s from the %s: %w", describe(c.obj), c.in, err)
+		return fmt.Errorf("removing %s from the %s: %w", membership.Describe(c.obj), c.in, err)
 	}
 	return nil
 }

@@ -21,17 +21,11 @@ import (
 // join made it and nothing else is in it. The answer says what became of the
 // namespace.
 func Remove(ctx context.Context, member *target.Target, marker *Marker) (string, error) {
-	objects := []client.Object{
-		BindingObject(), RoleObject(), TokenSecret(TokenSecrets[0]), TokenSecret(TokenSecrets[1]), AccountObject(), markerObject(),
-	}
-	for _, obj := range objects {
-		err := member.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		if err == nil && IsOurs(obj) {
-			err = member.Client.Delete(ctx, obj)
-		}
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("removing %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
-		}
+	objects := append([]client.Object{
+		BindingObject(), RoleObject(), TokenSecret(TokenSecrets[0]), TokenSecret(TokenSecrets[1]), AccountObject(),
+	}, agentObjects()...)
+	if _, err := removeOurs(ctx, member, append(objects, markerObject())); err != nil {
+		return "", err
 	}
 	if marker == nil || !marker.CreatedNamespace {
 		return "namespace " + Namespace + " stays: it was there before the join", nil
@@ -53,9 +47,12 @@ func Remove(ctx context.Context, member *target.Target, marker *Marker) (string,
 // Commands are what a person runs in the member to the same end.
 func Commands() []string {
 	return []string{
-		fmt.Sprintf("kubectl delete --ignore-not-found clusterrolebinding/%s clusterrole/%s", Role, Role),
+		fmt.Sprintf("kubectl delete --ignore-not-found clusterrolebinding/%s clusterrole/%s clusterrolebinding/%s clusterrole/%s",
+			Role, Role, Agent, Agent),
 		fmt.Sprintf("kubectl delete --ignore-not-found -n %s serviceaccount/%s configmap/%s secret/%s",
 			Namespace, Account, MarkerName, strings.Join(TokenSecrets[:], " secret/")),
+		fmt.Sprintf("kubectl delete --ignore-not-found -n %s deployment/%s rolebinding/%s role/%s serviceaccount/%s secret/%s",
+			Namespace, Agent, Agent, Agent, Agent, Agent),
 	}
 }
 

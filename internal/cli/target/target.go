@@ -99,6 +99,11 @@ func Member(file, contextName string, warnings io.Writer) (*Target, error) {
 	return load(&Target{Role: RoleMember, Kubeconfig: file, Context: contextName}, loader, warnings)
 }
 
+// Remote returns a hub that no kubeconfig names.
+func Remote(config *rest.Config, warnings io.Writer) (*Target, error) {
+	return (&Target{Role: RoleHub}).use(config, warnings)
+}
+
 // load fills t from a kubeconfig. It opens no connection.
 func load(t *Target, loader clientcmd.ClientConfig, warnings io.Writer) (*Target, error) {
 	raw, err := loader.RawConfig()
@@ -118,6 +123,11 @@ func load(t *Target, loader clientcmd.ClientConfig, warnings io.Writer) (*Target
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", t.source(), err)
 	}
+	return t.use(config, warnings)
+}
+
+// use makes the client of t.
+func (t *Target) use(config *rest.Config, warnings io.Writer) (*Target, error) {
 	config.Timeout = requestTimeout
 	// A person waits for a handful of requests: the API server's own fairness
 	// is the limit.

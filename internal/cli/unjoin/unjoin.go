@@ -33,6 +33,8 @@ type unjoining struct {
 
 	// cluster is nil when only its Secret is left.
 	cluster *clusterv1alpha1.Cluster
+	// pull: an agent stands in for the hub in it.
+	pull bool
 	// secret of the hub; nil when there is none of ours.
 	secret *corev1.Secret
 }
@@ -68,6 +70,11 @@ func Run(ctx context.Context, f *target.Factory, o Options) error {
 			}
 		}
 	}
+	if u.pull {
+		if err := u.step("accounts of the agent on the hub", u.hub, func() (string, error) { return u.revoke(ctx) }); err != nil {
+			return err
+		}
+	}
 	if u.secret != nil {
 		if err := u.step("credential on the hub", u.hub, func() (string, error) { return u.removeSecret(ctx) }); err != nil {
 			return err
@@ -83,7 +90,7 @@ func Run(ctx context.Context, f *target.Factory, o Options) error {
 		fmt.Fprintf(f.Out, "To remove what was put there, run there:\n  %s\n", strings.Join(commands(), "\n  "))
 	}
 	if u.member == nil {
-		fmt.Fprintf(f.Out, "The hub's account still stands in it, without use. To remove it, run there:\n  %s\n",
+		fmt.Fprintf(f.Out, "An account of ours still stands in it, without use. To remove it, run there:\n  %s\n",
 			strings.Join(membership.Commands(), "\n  "))
 	}
 	return nil
@@ -103,7 +110,7 @@ func (u *unjoining) find(ctx context.Context) error {
 	err := u.hub.Client.Get(ctx, client.ObjectKey{Name: u.Name}, cluster)
 	switch {
 	case err == nil:
-		u.cluster = cluster
+		u.cluster, u.pull = cluster, cluster.Spec.SyncMode == clusterv1alpha1.Pull
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("reading Cluster %s: %w", u.Name, err)
 	}
@@ -195,6 +202,14 @@ func (u *unjoining) requestDeletion(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("deleting Cluster %s: %w", u.Name, err)
 	}
 	return result, nil
+}
+
+func (u *unjoining) revoke(ctx context.Context) (string, error) {
+	found, err := membership.RevokeGrants(ctx, u.hub, u.Name)
+	if err != nil || found {
+		return "removed", err
+	}
+	return "gone already", nil
 }
 
 func (u *unjoining) removeSecret(ctx context.Context) (string, error) {

@@ -68,7 +68,7 @@ func Add(mgr ctrl.Manager, gathered snapshot.Source) error {
 // bindingOfWork returns the binding whose resource a Work holds.
 func bindingOfWork(_ context.Context, obj client.Object) []reconcile.Request {
 	work, ok := obj.(*workv1alpha1.Work)
-	if !ok || manifest.IsCollected(work) {
+	if !ok || !manifest.IsApplied(work) {
 		return nil
 	}
 	var out []reconcile.Request

@@ -66,8 +66,11 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 	}
 	for i := range clusters {
 		st.joined[string(clusters[i].Name)] = !clusters[i].Leaving
-		m, connected := c.source.Members.Get(clusters[i].Name)
-		st.silent[string(clusters[i].Name)] = !connected || !m.Reachable()
+		answers, err := c.source.Answers(ctx, clusters[i].Name)
+		if err != nil {
+			return nil, false, err
+		}
+		st.silent[string(clusters[i].Name)] = !answers
 	}
 	if err := c.observeWish(ctx, st, clusters); err != nil {
 		return nil, false, err
@@ -78,7 +81,7 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 		return nil, false, fmt.Errorf("listing Works of binding %s: %w", key, err)
 	}
 	for i := range works.Items {
-		if !manifest.IsCollected(&works.Items[i]) {
+		if manifest.IsApplied(&works.Items[i]) {
 			st.works = append(st.works, &works.Items[i])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,6 +79,19 @@ func (c *Controller) connect(ctx context.Context, cluster *clusterv1alpha1.Clust
 
 // apply writes what has changed, and tells it.
 func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
+	written := st.cluster.DeepCopy()
+	if !sameTaints(st.cluster.Spec.Taints, p.Taints) {
+		if err := c.writer.Patch(ctx, written, map[string]any{"spec": map[string]any{"taints": p.Taints}}); err != nil {
+			return err
+		}
+		c.wrote.Wrote(written)
+	}
+	return c.report(ctx, st, written, p)
+}
+
+// report writes what has changed of the status. written is the Cluster as it was
+// last written.
+func (c *Controller) report(ctx context.Context, st *state, written *clusterv1alpha1.Cluster, p changes) error {
 	status := map[string]any{}
 	if !equality.Semantic.DeepEqual(st.cluster.Status.Conditions, p.Conditions) {
 		status["conditions"] = p.Conditions
@@ -90,13 +104,6 @@ func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
 			status["apiEnablements"] = p.Served.groups
 		}
 	}
-	written := st.cluster.DeepCopy()
-	if !sameTaints(st.cluster.Spec.Taints, p.Taints) {
-		if err := c.writer.Patch(ctx, written, map[string]any{"spec": map[string]any{"taints": p.Taints}}); err != nil {
-			return err
-		}
-		c.wrote.Wrote(written)
-	}
 	if len(status) == 0 {
 		return nil
 	}
@@ -104,7 +111,9 @@ func (c *Controller) apply(ctx context.Context, st *state, p changes) error {
 		return err
 	}
 	c.wrote.Wrote(written)
-	tell(c.recorder, st.cluster, p.Conditions)
+	if c.recorder != nil { // an agent may not write events there
+		tell(c.recorder, st.cluster, p.Conditions)
+	}
 	return nil
 }
 
@@ -131,10 +140,14 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	connectErr := c.connect(ctx, st.cluster, st.secret, st.secretErr)
 	m, connected := c.members.Get(nameOf(st.cluster.Name))
 	answers := connected && m.Reachable() && connectErr == nil
+	if !push {
+		answers = agentAnswers(st)
+	}
 
-	abandon := push && force && !answers
+	abandon := force && !answers
 	if abandon && c.givenUp(st.cluster) {
-		left := whatIsLeft(st.works, connected && m.Slices().Synced(), dispatchedIn(m))
+		// What an agent was given is in its Works.
+		left := whatIsLeft(st.works, !push || connected && m.Slices().Synced(), dispatchedIn(m))
 		klog.FromContext(ctx).Info("A member that does not answer is given up", "cluster", st.cluster.Name, "left", left.String())
 		tellLeftBehind(c.recorder, st.cluster, left)
 	}
@@ -142,11 +155,11 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 		return 0, err
 	}
 	switch {
-	case len(st.works) > 0 && (answers || !push || force):
+	case len(st.works) > 0 && (answers || force):
 		return leaveInterval, nil
-	case answers && holdsSlices(m, st.cluster):
+	case push && answers && holdsSlices(m, st.cluster):
 		return leaveInterval, nil
-	case push && !answers && !force:
+	case !answers && !force && (push || len(st.works) > 0):
 		return leaveSilent, c.tellStuck(ctx, st, connectErr)
 	}
 	if st.namespace != nil && st.namespace.DeletionTimestamp == nil {
@@ -154,12 +167,24 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 			return 0, err
 		}
 	}
-	c.members.Leave(nameOf(st.cluster.Name))
-	c.served.forget(st.cluster.Name)
+	if !push {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.SystemNamespace, Name: st.cluster.Name}}
+		if err := c.writer.Delete(ctx, lease); err != nil {
+			return 0, err
+		}
+	}
+	c.forget(st.cluster.Name)
 	if !abandon {
 		tellLeft(c.recorder, st.cluster)
 	}
 	return 0, c.writer.RemoveFinalizer(ctx, st.cluster, clusterv1alpha1.Finalizer)
+}
+
+// agentAnswers says whether the agent of a leaving member takes part. Its Works
+// go when it has taken out what they put there.
+func agentAnswers(st *state) bool {
+	ready := meta.FindStatusCondition(st.cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+	return ready != nil && ready.Reason != clusterv1alpha1.ReasonConnecting && snapshot.FromCluster(st.cluster).UnreachableSince.IsZero()
 }
 
 // givenUp says whether a member is given up just now: of several looks at it, the

@@ -7,12 +7,16 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -37,6 +41,18 @@ type Options struct {
 	SuccessThreshold time.Duration
 	// EnablementInterval is how often it is asked what it serves.
 	EnablementInterval time.Duration
+	// MonitorGracePeriod is how long an agent's lease may be overdue.
+	MonitorGracePeriod time.Duration
+}
+
+// Self is how an agent knows its own cluster.
+type Self struct {
+	// Name of its Cluster.
+	Name string
+	// Connect says how to reach it, once it is known to be this Cluster.
+	Connect func(context.Context, *clusterv1alpha1.Cluster) (member.Config, error)
+	// Reported is called with the condition Ready that the hub has been told.
+	Reported func(metav1.Condition)
 }
 
 // Controller reconciles Clusters.
@@ -49,23 +65,55 @@ type Controller struct {
 	members  *member.Registry
 	recorder events.EventRecorder
 	served   *served
+	beats    *beats
+
+	// self is the agent's own cluster. None on the hub, which has them all.
+	self Self
 
 	mu sync.Mutex
 	// abandoned are the members that were last given up under a name.
 	abandoned map[string]types.UID
 }
 
-// Add makes the controller and adds it to a manager.
+// Add makes the hub's controller and adds it to a manager.
 func Add(mgr ctrl.Manager, members *member.Registry, opts Options) error {
-	c := &Controller{
-		opts: opts, reader: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: members,
-		writer: apply.NewWriter(mgr.GetClient(), "namesake-cluster"), wrote: apply.NewMemory(),
-		recorder: mgr.GetEventRecorder("namesake-" + Name), served: newServed(opts.EnablementInterval), abandoned: map[string]types.UID{},
+	c := newController(mgr, members, opts)
+	c.secrets, c.recorder = mgr.GetAPIReader(), mgr.GetEventRecorder("namesake-"+Name)
+	if err := addConnector(mgr, c); err != nil {
+		return err
 	}
+	return c.complete(ctrl.NewControllerManagedBy(mgr).Named(Name).
+		For(&clusterv1alpha1.Cluster{}).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfSecret)).
+		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(clusterOfLease)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(c.leavingClusterOfWork)).
+		// A call to a member takes its time when it is slow; none waits for another.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 64}))
+}
+
+// AddSelf makes an agent's controller, which connects the agent's own cluster and
+// tells the hub how it is, and adds it to a manager whose cache has no other Cluster.
+func AddSelf(mgr ctrl.Manager, members *member.Registry, opts Options, self Self) error {
+	c := newController(mgr, members, opts)
+	c.self = self
+	return c.complete(ctrl.NewControllerManagedBy(mgr).Named(Name).For(&clusterv1alpha1.Cluster{}))
+}
+
+// newController returns what hub and agent have in common.
+func newController(mgr ctrl.Manager, members *member.Registry, opts Options) *Controller {
+	return &Controller{
+		opts: opts, reader: mgr.GetClient(), members: members,
+		writer: apply.NewWriter(mgr.GetClient(), "namesake-cluster"), wrote: apply.NewMemory(),
+		served: newServed(opts.EnablementInterval), beats: &beats{last: map[string]beat{}}, abandoned: map[string]types.UID{},
+	}
+}
+
+// complete has the controller look at a member whose health changes, too.
+func (c *Controller) complete(b *builder.Builder) error {
 	// Buffered, since handlers of member events must not block; what does not fit
 	// is found by the regular look.
 	health := make(chan event.TypedGenericEvent[types.NamespacedName], 1024)
-	members.Subscribe(func(e member.Event) {
+	c.members.Subscribe(func(e member.Event) {
 		if e.Kind == member.EventSlice || e.Kind == member.EventObject {
 			return
 		}
@@ -77,18 +125,7 @@ func Add(mgr ctrl.Manager, members *member.Registry, opts Options) error {
 	byName := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, key types.NamespacedName) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: key}}
 	})
-	if err := addConnector(mgr, c); err != nil {
-		return err
-	}
-	err := ctrl.NewControllerManagedBy(mgr).Named(Name).
-		For(&clusterv1alpha1.Cluster{}).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfSecret)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(c.leavingClusterOfWork)).
-		WatchesRawSource(source.TypedChannel(health, byName)).
-		// A call to a member takes its time when it is slow; none waits for another.
-		WithOptions(controller.Options{MaxConcurrentReconciles: 64}).
-		Complete(c)
-	if err != nil {
+	if err := b.WatchesRawSource(source.TypedChannel(health, byName)).Complete(c); err != nil {
 		return fmt.Errorf("adding controller %s: %w", Name, err)
 	}
 	return nil
@@ -133,6 +170,11 @@ func (c connector) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
+// clusterOfLease returns the cluster whose agent renews a lease.
+func clusterOfLease(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
+}
+
 // clustersOfSecret returns the clusters whose credential a Secret is.
 func (c *Controller) clustersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	list := &clusterv1alpha1.ClusterList{}
@@ -160,13 +202,15 @@ func (c *Controller) leavingClusterOfWork(ctx context.Context, obj client.Object
 
 // Reconcile implements reconcile.Reconciler: one Cluster.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if c.self.Name != "" {
+		return c.reconcileSelf(ctx)
+	}
 	st, found, err := c.observe(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !found {
-		c.members.Leave(nameOf(req.Name))
-		c.served.forget(req.Name)
+		c.forget(req.Name)
 		return reconcile.Result{}, nil
 	}
 	if wait := c.wrote.Behind(req.NamespacedName, st.cluster); wait > 0 {
@@ -185,4 +229,42 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, errors.Join(fmt.Errorf("reporting on cluster %s: %w", req.Name, err), connectErr)
 	}
 	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// reconcileSelf is an agent's look at its own cluster. One that is leaving is
+// worked on until it has gone: what stands in it has to be taken away.
+func (c *Controller) reconcileSelf(ctx context.Context) (reconcile.Result, error) {
+	st, found, err := c.observeSelf(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !found {
+		c.forget(c.self.Name)
+		return reconcile.Result{}, nil
+	}
+	if wait := c.wrote.Behind(client.ObjectKeyFromObject(st.cluster), st.cluster); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	cfg, err := c.self.Connect(ctx, st.cluster)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := c.members.Ensure(ctx, cfg); err != nil {
+		return reconcile.Result{}, err
+	}
+	p := plan(st, nil, c.opts)
+	if err := c.report(ctx, st, st.cluster.DeepCopy(), p); err != nil {
+		return reconcile.Result{}, fmt.Errorf("reporting on cluster %s: %w", c.self.Name, err)
+	}
+	if ready := meta.FindStatusCondition(p.Conditions, clusterv1alpha1.ConditionReady); ready != nil {
+		c.self.Reported(*ready)
+	}
+	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// forget ends the connection to a member that has left, and drops what is known of it.
+func (c *Controller) forget(name string) {
+	c.members.Leave(nameOf(name))
+	c.served.forget(name)
+	c.beats.forget(name)
 }

@@ -16,7 +16,7 @@ func tell(recorder events.EventRecorder, cluster *clusterv1alpha1.Cluster, now [
 	for _, t := range []string{clusterv1alpha1.ConditionReady, clusterv1alpha1.ConditionSlicesWatched} {
 		was, is := meta.FindStatusCondition(cluster.Status.Conditions, t), meta.FindStatusCondition(now, t)
 		switch {
-		case is == nil || is.Status == metav1.ConditionUnknown || was != nil && was.Status == is.Status:
+		case is == nil || is.Status == metav1.ConditionUnknown && is.Reason != clusterv1alpha1.ReasonAgentSilent || was != nil && was.Status == is.Status:
 		case is.Status != metav1.ConditionTrue:
 			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, is.Reason, "Probe", "%s", is.Message)
 		case was != nil || t == clusterv1alpha1.ConditionReady: // that a new member's watch works goes without saying

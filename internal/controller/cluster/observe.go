@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,11 @@ type state struct {
 	// secret with the credential, nil when there is none. secretErr: why not.
 	secret    *corev1.Secret
 	secretErr error
+	// asked: whoever plans asks the member itself, and does not leave it to an agent.
+	asked bool
+	// beat is when the agent was last seen to have renewed its lease, by this
+	// clock. Only when not asked.
+	beat time.Time
 	// health of the connection. known is false when there is no connection.
 	health member.Health
 	known  bool
@@ -71,19 +77,83 @@ func (c *Controller) observe(ctx context.Context, name string) (_ *state, found 
 			st.works = append(st.works, &works.Items[i])
 		}
 	}
-	if st.cluster.Spec.SyncMode == clusterv1alpha1.Push {
-		st.secret, st.secretErr = c.readSecret(ctx, st.cluster)
-		st.health, st.known = c.members.Health(nameOf(name))
-		m, connected := c.members.Get(nameOf(name))
-		if connected {
-			st.watch = m.Watch()
-		}
-		if connected && st.health.Reachable {
-			// Whether it is ready or not: what it lacks may be why it is not.
-			st.served = c.served.of(m, st.now)
-		}
+	if st.cluster.Spec.SyncMode != clusterv1alpha1.Push {
+		st.beat, err = c.observeBeat(ctx, st)
+		return st, true, err
 	}
+	st.secret, st.secretErr = c.readSecret(ctx, st.cluster)
+	c.observeHealth(st)
 	return st, true, nil
+}
+
+// observeHealth asks the member itself.
+func (c *Controller) observeHealth(st *state) {
+	st.asked = true
+	st.health, st.known = c.members.Health(nameOf(st.cluster.Name))
+	m, connected := c.members.Get(nameOf(st.cluster.Name))
+	if connected {
+		st.watch = m.Watch()
+	}
+	if connected && st.health.Reachable {
+		// Whether it is ready or not: what it lacks may be why it is not.
+		st.served = c.served.of(m, st.now)
+	}
+}
+
+// observeSelf is what an agent sees of its own cluster. found is false when it has
+// not joined, or not any more.
+func (c *Controller) observeSelf(ctx context.Context) (_ *state, found bool, err error) {
+	st := &state{cluster: &clusterv1alpha1.Cluster{}, now: time.Now()}
+	switch err := c.reader.Get(ctx, types.NamespacedName{Name: c.self.Name}, st.cluster); {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("reading cluster %s: %w", c.self.Name, err)
+	}
+	c.observeHealth(st)
+	return st, true, nil
+}
+
+// observeBeat returns when the agent was last seen to have renewed its lease.
+func (c *Controller) observeBeat(ctx context.Context, st *state) (time.Time, error) {
+	lease := &coordinationv1.Lease{}
+	key := types.NamespacedName{Namespace: clusterv1alpha1.SystemNamespace, Name: st.cluster.Name}
+	if err := c.reader.Get(ctx, key, lease); err != nil && !apierrors.IsNotFound(err) {
+		return time.Time{}, fmt.Errorf("reading the lease of cluster %s: %w", st.cluster.Name, err)
+	}
+	return c.beats.seen(st.cluster.Name, lease.ResourceVersion, st.now), nil
+}
+
+// beats remembers when leases were seen to change. By our own clock: that of an
+// agent may be wrong.
+type beats struct {
+	mu   sync.Mutex
+	last map[string]beat
+}
+
+// beat is a lease as it was first seen.
+type beat struct {
+	version string
+	at      time.Time
+}
+
+// seen takes in a lease as it is now and returns when it became that.
+func (b *beats) seen(name, version string, now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	have, found := b.last[name]
+	if !found || have.version != version {
+		have = beat{version: version, at: now}
+		b.last[name] = have
+	}
+	return have.at
+}
+
+// forget drops what is known of a member.
+func (b *beats) forget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.last, name)
 }
 
 // errNoSecret says that a Cluster names no Secret.

@@ -58,10 +58,8 @@ func plan(st *state, connectErr error, opts Options) changes {
 func readyCondition(st *state, was *metav1.Condition, connectErr error, opts Options) (_ metav1.Condition, again time.Duration) {
 	is := metav1.Condition{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
-	case st.cluster.Spec.SyncMode != clusterv1alpha1.Push:
-		is.Status, is.Reason = metav1.ConditionUnknown, clusterv1alpha1.ReasonConnecting
-		is.Message = fmt.Sprintf("syncMode %s: no agent has reported yet", st.cluster.Spec.SyncMode)
-		return is, 0
+	case !st.asked:
+		return agentCondition(st, was, opts)
 	case connectErr != nil:
 		is.Reason, is.Message = clusterv1alpha1.ReasonCredentialInvalid, connectErr.Error()+": join the cluster again to renew it"
 		return is, 0
@@ -88,6 +86,23 @@ func readyCondition(st *state, was *metav1.Condition, connectErr error, opts Opt
 	if left := st.health.Since.Add(threshold).Sub(st.now); left > 0 {
 		return *was, left
 	}
+	return is, 0
+}
+
+// agentCondition is what the hub says of a member that has an agent: nothing, as
+// long as the agent renews its lease. It speaks for itself.
+func agentCondition(st *state, was *metav1.Condition, opts Options) (_ metav1.Condition, again time.Duration) {
+	is := metav1.Condition{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionUnknown}
+	if was == nil || was.Reason == clusterv1alpha1.ReasonConnecting {
+		is.Reason = clusterv1alpha1.ReasonConnecting
+		is.Message = "no agent has reported yet: is it running in the cluster, and can it reach the hub?"
+		return is, 0
+	}
+	if left := st.beat.Add(opts.MonitorGracePeriod).Sub(st.now); left > 0 || was.Reason == clusterv1alpha1.ReasonAgentSilent {
+		return *was, max(left, 0)
+	}
+	is.Reason = clusterv1alpha1.ReasonAgentSilent
+	is.Message = fmt.Sprintf("the agent has not renewed its lease for %s: is it running in the cluster, and can it reach the hub?", opts.MonitorGracePeriod)
 	return is, 0
 }
 
@@ -136,7 +151,7 @@ func taints(have []corev1.Taint, ready metav1.Condition, now time.Time) []corev1
 	case ready.Status == metav1.ConditionTrue:
 	case ready.Reason == clusterv1alpha1.ReasonClusterNotReady:
 		want = clusterv1alpha1.TaintNotReady
-	case ready.Status == metav1.ConditionFalse:
+	case ready.Status == metav1.ConditionFalse, ready.Reason == clusterv1alpha1.ReasonAgentSilent:
 		want = clusterv1alpha1.TaintUnreachable
 	}
 	var out []corev1.Taint
@@ -174,6 +189,10 @@ func whatIsLeft(works []*workv1alpha1.Work, seen bool, dispatched int) leftBehin
 	}
 	for _, work := range works {
 		if manifest.IsCollected(work) {
+			continue
+		}
+		if manifest.IsDelivery(work) {
+			out.Slices += len(work.Spec.Workload.Manifests)
 			continue
 		}
 		for _, m := range work.Spec.Workload.Manifests {

@@ -18,7 +18,10 @@ import (
 
 var (
 	now  = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	opts = Options{FailureThreshold: 30 * time.Second, SuccessThreshold: 20 * time.Second, EnablementInterval: 5 * time.Minute}
+	opts = Options{
+		FailureThreshold: 30 * time.Second, SuccessThreshold: 20 * time.Second, EnablementInterval: 5 * time.Minute,
+		MonitorGracePeriod: 40 * time.Second,
+	}
 )
 
 // was is a condition Ready that was told a while ago.
@@ -35,6 +38,7 @@ var (
 	wasNotReady    = was(metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReady, "etcd is down")
 	wasConnecting  = was(metav1.ConditionUnknown, clusterv1alpha1.ReasonConnecting, "the API server has not answered yet")
 	wasRejected    = was(metav1.ConditionFalse, clusterv1alpha1.ReasonCredentialRejected, "refused")
+	wasAgentSilent = was(metav1.ConditionUnknown, clusterv1alpha1.ReasonAgentSilent, "the agent has not renewed its lease for 40s: is it running in the cluster, and can it reach the hub?")
 	wasInvalid     = was(metav1.ConditionFalse, clusterv1alpha1.ReasonCredentialInvalid, "no Secret")
 	unreachable    = corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule}
 	notReady       = corev1.Taint{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}
@@ -64,7 +68,10 @@ const (
 )
 
 func TestReady(t *testing.T) {
-	pull := func(st *state) { st.cluster.Spec.SyncMode = clusterv1alpha1.Pull }
+	// beatAgo is a pull member, on the hub, whose agent was seen so long ago.
+	beatAgo := func(d time.Duration) func(*state) {
+		return func(st *state) { st.asked, st.beat = false, now.Add(-d) }
+	}
 	for title, tc := range map[string]struct {
 		was        *metav1.Condition
 		health     *member.Health
@@ -143,13 +150,38 @@ func TestReady(t *testing.T) {
 			was: &wasInvalid, health: new(health(ready, time.Hour)),
 			wantStatus: metav1.ConditionTrue, wantReason: ready, wantMessage: wasReady.Message, wantTransition: true,
 		},
-		"a pull member is not called": {
-			edit: pull, wantStatus: metav1.ConditionUnknown, wantReason: clusterv1alpha1.ReasonConnecting,
-			wantMessage: "syncMode Pull: no agent has reported yet", wantTransition: true,
+		"an agent that has not reported yet": {
+			edit: beatAgo(time.Hour), wantStatus: metav1.ConditionUnknown, wantReason: clusterv1alpha1.ReasonConnecting,
+			wantMessage: "no agent has reported yet: is it running in the cluster, and can it reach the hub?", wantTransition: true,
+		},
+		"an agent that renews its lease speaks for itself": {
+			was: &wasReady, edit: beatAgo(10 * time.Second),
+			wantStatus: metav1.ConditionTrue, wantReason: ready, wantMessage: wasReady.Message, wantAgain: 30 * time.Second,
+		},
+		"also when it says that its API server is silent": {
+			was: &wasSilent, edit: beatAgo(39 * time.Second),
+			wantStatus: metav1.ConditionFalse, wantReason: silent, wantMessage: wasSilent.Message, wantAgain: time.Second, wantTaints: []string{unreachable.Key},
+		},
+		"a lease that is overdue": {
+			was: &wasReady, edit: beatAgo(40 * time.Second),
+			wantStatus: metav1.ConditionUnknown, wantReason: clusterv1alpha1.ReasonAgentSilent, wantMessage: wasAgentSilent.Message,
+			wantTransition: true, wantTaints: []string{unreachable.Key},
+		},
+		"overdue as before": {
+			was: &wasAgentSilent, edit: beatAgo(time.Hour),
+			wantStatus: metav1.ConditionUnknown, wantReason: clusterv1alpha1.ReasonAgentSilent, wantMessage: wasAgentSilent.Message, wantTaints: []string{unreachable.Key},
+		},
+		"renewed again, until the agent speaks": {
+			was: &wasAgentSilent, edit: beatAgo(0), wantAgain: 40 * time.Second,
+			wantStatus: metav1.ConditionUnknown, wantReason: clusterv1alpha1.ReasonAgentSilent, wantMessage: wasAgentSilent.Message, wantTaints: []string{unreachable.Key},
+		},
+		"an agent that is back says at once that it is well": {
+			was: &wasAgentSilent, health: new(health(ready, 0)),
+			wantStatus: metav1.ConditionTrue, wantReason: ready, wantMessage: wasReady.Message, wantTransition: true,
 		},
 	} {
 		t.Run(title, func(t *testing.T) {
-			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now}
+			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, asked: true}
 			st.cluster.Generation = 7
 			st.cluster.Spec.SyncMode = clusterv1alpha1.Push
 			if tc.was != nil {
@@ -200,14 +232,15 @@ func TestTaints(t *testing.T) {
 		ready      metav1.Condition
 		wantTaints []corev1.Taint
 	}{
-		"ready: none":                    {ready: wasReady},
-		"ready: ours go, others stay":    {have: []corev1.Taint{ofSomebodyElse, dated(unreachable), unschedulable}, ready: wasReady, wantTaints: []corev1.Taint{ofSomebodyElse, unschedulable}},
-		"unknown: ours go":               {have: []corev1.Taint{unreachable}, ready: wasConnecting},
-		"silent: added and dated":        {have: []corev1.Taint{ofSomebodyElse}, ready: wasSilent, wantTaints: []corev1.Taint{ofSomebodyElse, added(unreachable)}},
-		"silent still: the date stays":   {have: []corev1.Taint{dated(unreachable)}, ready: wasSilent, wantTaints: []corev1.Taint{dated(unreachable)}},
-		"not ready any more, now silent": {have: []corev1.Taint{dated(notReady)}, ready: wasSilent, wantTaints: []corev1.Taint{added(unreachable)}},
-		"refused: unreachable":           {ready: wasRejected, wantTaints: []corev1.Taint{added(unreachable)}},
-		"not ready":                      {ready: wasNotReady, wantTaints: []corev1.Taint{added(notReady)}},
+		"ready: none":                     {ready: wasReady},
+		"ready: ours go, others stay":     {have: []corev1.Taint{ofSomebodyElse, dated(unreachable), unschedulable}, ready: wasReady, wantTaints: []corev1.Taint{ofSomebodyElse, unschedulable}},
+		"unknown: ours go":                {have: []corev1.Taint{unreachable}, ready: wasConnecting},
+		"silent: added and dated":         {have: []corev1.Taint{ofSomebodyElse}, ready: wasSilent, wantTaints: []corev1.Taint{ofSomebodyElse, added(unreachable)}},
+		"silent still: the date stays":    {have: []corev1.Taint{dated(unreachable)}, ready: wasSilent, wantTaints: []corev1.Taint{dated(unreachable)}},
+		"not ready any more, now silent":  {have: []corev1.Taint{dated(notReady)}, ready: wasSilent, wantTaints: []corev1.Taint{added(unreachable)}},
+		"refused: unreachable":            {ready: wasRejected, wantTaints: []corev1.Taint{added(unreachable)}},
+		"an agent is silent: unreachable": {ready: wasAgentSilent, wantTaints: []corev1.Taint{added(unreachable)}},
+		"not ready":                       {ready: wasNotReady, wantTaints: []corev1.Taint{added(notReady)}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			got := taints(tc.have, tc.ready, now)
@@ -223,7 +256,7 @@ func TestTaints(t *testing.T) {
 
 // What a member serves is told with a condition, whole or not, and asked for again.
 func TestEnablements(t *testing.T) {
-	st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, known: true, health: health(ready, time.Hour)}
+	st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, asked: true, known: true, health: health(ready, time.Hour)}
 	st.cluster.Spec.SyncMode = clusterv1alpha1.Push
 	st.served = &enablements{version: "v1.37.2", complete: false, message: "metrics.k8s.io/v1: no answer"}
 	p := plan(st, nil, opts)
@@ -251,7 +284,7 @@ func TestSlicesWatched(t *testing.T) {
 		"may not":          {watch: member.WatchState{Known: true, Reason: clusterv1alpha1.ReasonWatchForbidden, Message: "no rights"}, want: metav1.ConditionFalse},
 	} {
 		t.Run(title, func(t *testing.T) {
-			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, known: true, health: health(ready, time.Hour), watch: tc.watch}
+			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, asked: true, known: true, health: health(ready, time.Hour), watch: tc.watch}
 			st.cluster.Spec.SyncMode = clusterv1alpha1.Push
 			got := meta.FindStatusCondition(plan(st, nil, opts).Conditions, clusterv1alpha1.ConditionSlicesWatched)
 			switch {
@@ -266,11 +299,31 @@ func TestSlicesWatched(t *testing.T) {
 	}
 }
 
+// A lease is overdue by the hub's own clock, from when it was seen to change.
+func TestBeats(t *testing.T) {
+	b := &beats{last: map[string]beat{}}
+	for i, step := range []struct {
+		version string
+		after   time.Duration
+		want    time.Duration
+	}{
+		{"1", 0, 0}, {"1", time.Minute, 0}, {"2", 2 * time.Minute, 2 * time.Minute}, {"2", time.Hour, 2 * time.Minute}, {"", 2 * time.Hour, 2 * time.Hour},
+	} {
+		if got := b.seen("a", step.version, now.Add(step.after)).Sub(now); got != step.want {
+			t.Errorf("step %d: seen after %s, want %s", i, got, step.want)
+		}
+	}
+	b.forget("a")
+	if got := b.seen("a", "", now); got != now {
+		t.Errorf("after a new start: %s, want %s", got, now)
+	}
+}
+
 // Planning on what was written plans the same: no write at rest.
 func TestAtRest(t *testing.T) {
 	for _, h := range []member.Health{health(ready, time.Hour), health(silent, time.Hour), health(unready, time.Hour), health(rejected, time.Hour)} {
 		t.Run(h.Reason, func(t *testing.T) {
-			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, known: true, health: h}
+			st := &state{cluster: &clusterv1alpha1.Cluster{}, now: now, asked: true, known: true, health: h}
 			st.cluster.Spec.SyncMode = clusterv1alpha1.Push
 			first := plan(st, nil, opts)
 			st.cluster.Status.Conditions, st.cluster.Spec.Taints = first.Conditions, first.Taints

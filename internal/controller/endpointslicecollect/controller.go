@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
-	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/discovery"
@@ -25,9 +24,29 @@ const Name = "endpointsliceCollect"
 // workers per member.
 const workers = 2
 
+// Demand says which slices are wanted.
+type Demand interface {
+	// Services are those of which slices may be wanted.
+	Services(ctx context.Context) ([]types.NamespacedName, error)
+	// Of says whether a provider's slices of a service are wanted.
+	Of(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) (Want, error)
+	// Collected is told when all of them are remembered, each time that it was
+	// looked at.
+	Collected(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) error
+}
+
+// Want is what is wanted of one provider and service.
+type Want struct {
+	// Wanted: its slices are to be remembered. Hold: that cannot be told.
+	Wanted, Hold bool
+	// PermanentID is that of the MultiClusterService, if it has one.
+	PermanentID string
+}
+
 // Controller collects the slices of all members.
 type Controller struct {
 	source snapshot.Source
+	demand Demand
 	writer apply.Writer
 	wrote  *apply.Memory
 	queues *member.Queues[types.NamespacedName]
@@ -35,8 +54,8 @@ type Controller struct {
 
 // New returns the controller. Its Queues are to be added to the manager, and its
 // Enqueue functions to be called for what it watches.
-func New(source snapshot.Source, hub client.Client) *Controller {
-	c := &Controller{source: source, writer: apply.NewWriter(hub, "namesake-collect"), wrote: apply.NewMemory()}
+func New(source snapshot.Source, demand Demand, hub client.Client) *Controller {
+	c := &Controller{source: source, demand: demand, writer: apply.NewWriter(hub, "namesake-collect"), wrote: apply.NewMemory()}
 	c.queues = member.NewQueues(Name, workers, source.Members, c)
 	source.Members.Subscribe(c.memberChanged)
 	return c
@@ -70,20 +89,20 @@ func (c *Controller) EnqueueAll() { c.queues.Reseed() }
 // EnqueueWork has the service of a collected Work looked at in its member.
 func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
 	name, found := clusterv1alpha1.ClusterOf(work.Namespace)
-	if found && manifest.IsCollected(work) && work.Labels[networkingv1alpha1.NameKey] != "" {
-		c.queues.Add(discovery.ClusterName(name), serviceOf(work))
+	if service := manifest.ServiceOf(work); found && manifest.IsCollected(work) && service.Name != "" {
+		c.queues.Add(discovery.ClusterName(name), service)
 	}
 }
 
 // Seed implements member.Reconciler: every wanted service, and every service of
 // which something is remembered.
 func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
-	list := &networkingv1alpha1.MultiClusterServiceList{}
-	if err := c.source.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing MultiClusterServices: %w", err)
+	wanted, err := c.demand.Services(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		add(client.ObjectKeyFromObject(&list.Items[i]))
+	for _, service := range wanted {
+		add(service)
 	}
 	works := &workv1alpha1.WorkList{}
 	if err := c.source.Reader.List(ctx, works, client.UnsafeDisableDeepCopy,
@@ -92,7 +111,7 @@ func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.
 	}
 	for i := range works.Items {
 		if manifest.IsCollected(&works.Items[i]) {
-			add(serviceOf(&works.Items[i]))
+			add(manifest.ServiceOf(&works.Items[i]))
 		}
 	}
 	return nil
@@ -115,5 +134,9 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service ty
 	if err != nil {
 		return 0, fmt.Errorf("planning collected slices of %s: %w", service, err)
 	}
-	return c.apply(ctx, p)
+	again, err := c.apply(ctx, p)
+	if err != nil || again > 0 || !st.want.Wanted {
+		return again, err
+	}
+	return 0, c.demand.Collected(ctx, m.Name(), service)
 }

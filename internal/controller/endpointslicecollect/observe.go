@@ -19,15 +19,39 @@ import (
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
+// Wishes are the demand of MultiClusterServices.
+type Wishes struct{ snapshot.Source }
+
+// Of implements Demand.
+func (w Wishes) Of(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) (Want, error) {
+	mcs, err := w.Wish(ctx, service)
+	if err != nil || mcs == nil || mcs.DeletionTimestamp != nil {
+		return Want{}, err
+	}
+	clusters, err := w.Clusters(ctx)
+	if err != nil {
+		return Want{}, err
+	}
+	selection, err := discovery.Select(&mcs.Spec, clusters)
+	if err != nil {
+		return Want{Hold: true}, nil // told by the dispatcher, as a condition
+	}
+	_, selected := slices.BinarySearch(selection.Providers, provider)
+	return Want{Wanted: selected, PermanentID: mcs.Labels[networkingv1alpha1.PermanentIDLabel]}, nil
+}
+
+// Collected implements Demand. The members' own views are asked, not the memory.
+func (w Wishes) Collected(context.Context, discovery.ClusterName, types.NamespacedName) error {
+	return nil
+}
+
 // state is all that a plan is made of.
 type state struct {
 	// provider and service, from the key.
 	provider discovery.ClusterName
 	service  types.NamespacedName
-	// wish is the MultiClusterService, when it wants slices of this provider.
-	wish *networkingv1alpha1.MultiClusterService
-	// hold is true when it cannot be told what is wanted.
-	hold bool
+	// want says whether anybody wants slices of this provider.
+	want Want
 	// unknown is true while the provider's slices are wanted and have not been seen.
 	unknown bool
 	// slices of the provider, from its store. Only when wanted.
@@ -40,29 +64,15 @@ type state struct {
 // observe reads everything.
 func (c *Controller) observe(ctx context.Context, m *member.Member, service types.NamespacedName) (*state, error) {
 	st := &state{provider: m.Name(), service: service}
-	mcs, err := c.source.Wish(ctx, service)
-	if err != nil {
-		return nil, err
+	var err error
+	if st.want, err = c.demand.Of(ctx, m.Name(), service); err != nil || st.want.Hold {
+		return st, err
 	}
-	if mcs != nil && mcs.DeletionTimestamp == nil {
-		clusters, err := c.source.Clusters(ctx)
-		if err != nil {
-			return nil, err
-		}
-		selection, err := discovery.Select(&mcs.Spec, clusters)
-		if err != nil {
-			st.hold = true
-			return st, nil // told by the dispatcher, as a condition
-		}
-		if _, selected := slices.BinarySearch(selection.Providers, m.Name()); selected {
-			st.wish = mcs
-		}
-	}
-	if st.wish != nil && !m.Slices().Synced() {
+	if st.want.Wanted && !m.Slices().Synced() {
 		st.unknown = true
 		return st, nil
 	}
-	if st.wish != nil {
+	if st.want.Wanted {
 		if st.slices, err = m.Slices().Native(ctx, service); err != nil {
 			return nil, err
 		}
@@ -116,11 +126,4 @@ func (c *Controller) behind(st *state) time.Duration {
 		}
 	}
 	return c.wrote.BehindAny(cached)
-}
-
-// serviceOf returns the service that a collected Work is labelled with.
-func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
-	return types.NamespacedName{
-		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
-	}
 }

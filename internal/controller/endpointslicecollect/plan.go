@@ -29,7 +29,7 @@ type changes struct {
 // nobody wants any more.
 func plan(st *state) (changes, error) {
 	var out changes
-	if st.hold {
+	if st.want.Hold {
 		return out, nil
 	}
 	held, spare, err := bySlice(st.works)
@@ -141,7 +141,7 @@ func newWork(st *state, slice *discoveryv1.EndpointSlice) (*workv1alpha1.Work, e
 		networkingv1alpha1.NameKey:          st.service.Name,
 		networkingv1alpha1.NamespaceKey:     st.service.Namespace,
 	}
-	if id := st.wish.Labels[networkingv1alpha1.PermanentIDLabel]; id != "" {
+	if id := st.want.PermanentID; id != "" {
 		labels[networkingv1alpha1.PermanentIDLabel] = id
 	}
 	return &workv1alpha1.Work{

@@ -39,9 +39,7 @@ func slice(name string, edits ...func(*discoveryv1.EndpointSlice)) *discoveryv1.
 func wanted(slices ...*discoveryv1.EndpointSlice) *state {
 	return &state{
 		provider: "a", service: shopFoo, slices: slices,
-		wish: &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "foo", Labels: map[string]string{networkingv1alpha1.PermanentIDLabel: "id-1"},
-		}},
+		want: Want{Wanted: true, PermanentID: "id-1"},
 	}
 }
 
@@ -157,7 +155,7 @@ func TestPlan(t *testing.T) {
 			want:  []string{"delete " + name("s1"), "delete " + name("s2")},
 		},
 		"a wish that cannot be read changes nothing": {
-			state: &state{provider: "a", service: shopFoo, hold: true},
+			state: &state{provider: "a", service: shopFoo, want: Want{Hold: true}},
 			works: []*workv1alpha1.Work{remembering(t, slice("s1"))},
 		},
 		"a slice that comes from another service is taken over, Work and all (C15)": {
@@ -256,7 +254,6 @@ func TestPlan(t *testing.T) {
 type cloned struct {
 	Slices []*discoveryv1.EndpointSlice
 	Works  []*workv1alpha1.Work
-	Wish   *networkingv1alpha1.MultiClusterService
 }
 
 func cloneState(st *state) (out cloned) {
@@ -266,7 +263,6 @@ func cloneState(st *state) (out cloned) {
 	for _, w := range st.works {
 		out.Works = append(out.Works, w.DeepCopy())
 	}
-	out.Wish = st.wish.DeepCopy()
 	return out
 }
 

@@ -2,19 +2,16 @@ package endpointslicedispatch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
-	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/discovery"
@@ -29,13 +26,36 @@ const Name = "endpointsliceDispatch"
 // workers per member.
 const workers = 4
 
+// Board is told how consumers are. It must not block, but for Record.
+type Board interface {
+	// Record takes in how the attempt ended to bring a consumer to a plan.
+	Record(ctx context.Context, plan *discovery.Plan, consumer discovery.ClusterName, outcome discovery.Outcome) error
+	// Add has a service reported on soon, and AddAll every one.
+	Add(service types.NamespacedName)
+	AddAll()
+	// WaitingForNamespace returns the services that a consumer has no namespace for.
+	WaitingForNamespace(consumer discovery.ClusterName) []types.NamespacedName
+}
+
+// Plans say what consumers should hold.
+type Plans interface {
+	// Services are those of which consumers may have to hold something.
+	Services(ctx context.Context) ([]types.NamespacedName, error)
+	// Plan makes the plan of a service as of now. From when on time alone makes it
+	// another one, the plan says.
+	Plan(ctx context.Context, service types.NamespacedName) (*discovery.Plan, error)
+}
+
 // Controller dispatches slices to all consumers.
 type Controller struct {
-	source   snapshot.Source
-	planner  *planner
-	queues   *member.Queues[types.NamespacedName]
-	reporter *reporter
-	started  time.Time
+	source  snapshot.Source
+	plans   Plans
+	planner *planner
+	queues  *member.Queues[types.NamespacedName]
+	board   Board
+	// followers are told of every service that is to be looked at everywhere.
+	followers []Follower
+	started   time.Time
 
 	mu sync.Mutex
 	// placed is which service each dispatched slice belongs to, by consumer, so
@@ -43,45 +63,73 @@ type Controller struct {
 	placed map[member.ID]map[types.NamespacedName]types.NamespacedName
 }
 
-// New returns the controller. Its Runnables are to be added to the manager, and
-// its Enqueue functions to be called for what it watches.
-func New(source snapshot.Source, hub client.Client, recorder events.EventRecorder) *Controller {
+// Follower is somebody else who brings the plans to consumers.
+type Follower interface {
+	EnqueueService(service types.NamespacedName)
+	EnqueueAll()
+}
+
+// New returns the hub's controller and what writes the status of
+// MultiClusterServices. Both, and the controller's Queues, are to be run, and its
+// Enqueue functions to be called for what it watches.
+func New(source snapshot.Source, hub client.Client, recorder events.EventRecorder) (*Controller, *Reporter) {
+	c := NewWith(source, wishes{source}, nil)
+	reporter := newReporter(source, c.planner, apply.NewWriter(hub, "namesake-dispatch-status"), recorder)
+	c.board = reporter
+	return c, reporter
+}
+
+// NewWith returns a controller that takes its plans from elsewhere, and tells a
+// board how it went.
+func NewWith(source snapshot.Source, plans Plans, board Board) *Controller {
 	c := &Controller{
-		source: source, planner: newPlanner(source), started: time.Now(),
+		source: source, plans: plans, planner: newPlanner(plans), board: board, started: time.Now(),
 		placed: map[member.ID]map[types.NamespacedName]types.NamespacedName{},
 	}
-	c.reporter = newReporter(source, c.planner, apply.NewWriter(hub, "namesake-dispatch-status"), recorder)
 	c.queues = member.NewQueues(Name, workers, source.Members, c)
 	source.Members.Subscribe(c.memberChanged)
 	return c
 }
 
-// Queues and Reporter return what has to run.
+// Queues returns what has to run.
 func (c *Controller) Queues() *member.Queues[types.NamespacedName] { return c.queues }
 
-// Reporter returns what writes the status.
-func (c *Controller) Reporter() manager.Runnable { return c.reporter }
+// Follow has a follower told from now on. Before anything runs.
+func (c *Controller) Follow(f Follower) { c.followers = append(c.followers, f) }
 
-// Services returns the metric of how services are.
-func (c *Controller) Services() prometheus.Collector { return c.reporter }
+// Plan returns the plan of a service as of now, one for all who ask.
+func (c *Controller) Plan(ctx context.Context, service types.NamespacedName) (*discovery.Plan, error) {
+	return c.planner.plan(ctx, service)
+}
+
+// Record takes in how a follower has brought a consumer to a plan.
+func (c *Controller) Record(ctx context.Context, plan *discovery.Plan, consumer discovery.ClusterName, outcome discovery.Outcome) error {
+	return c.board.Record(ctx, plan, consumer, outcome)
+}
 
 // EnqueueService has a service planned and looked at anew in every consumer.
 func (c *Controller) EnqueueService(service types.NamespacedName) {
 	c.planner.invalidate(service)
 	c.queues.AddAll(service)
-	c.reporter.add(service)
+	for _, f := range c.followers {
+		f.EnqueueService(service)
+	}
+	c.board.Add(service)
 }
 
 // EnqueueReport has the status of a service looked at: what others say there, for
 // example that the Service is applied, is part of what is reported.
-func (c *Controller) EnqueueReport(service types.NamespacedName) { c.reporter.add(service) }
+func (c *Controller) EnqueueReport(service types.NamespacedName) { c.board.Add(service) }
 
 // EnqueueAll has everything planned and looked at, after the set of clusters has
 // changed.
 func (c *Controller) EnqueueAll() {
 	c.planner.invalidateAll()
 	c.queues.Reseed()
-	c.reporter.addAll()
+	for _, f := range c.followers {
+		f.EnqueueAll()
+	}
+	c.board.AddAll()
 }
 
 // EnqueueWork has a service looked at whose collected Work has changed, if that is
@@ -89,14 +137,21 @@ func (c *Controller) EnqueueAll() {
 // Service is reported.
 func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
 	provider, found := clusterv1alpha1.ClusterOf(work.Namespace)
-	service := types.NamespacedName{
-		Namespace: work.Labels[networkingv1alpha1.NamespaceKey], Name: work.Labels[networkingv1alpha1.NameKey],
-	}
-	if !found || service.Name == "" {
+	service := manifest.ServiceOf(work)
+	switch {
+	case !found || service.Name == "":
 		return
-	}
-	if !manifest.IsCollected(work) {
-		c.reporter.add(service)
+	case manifest.IsCollected(work), manifest.IsOrder(work):
+		if !c.source.Interest.Has(service) {
+			return // whatever a member writes there, nobody asked for it
+		}
+	case manifest.IsDelivery(work):
+		for _, f := range c.followers {
+			f.EnqueueService(service)
+		}
+		return
+	default:
+		c.board.Add(service)
 		return
 	}
 	if m, connected := c.source.Members.Get(discovery.ClusterName(provider)); connected && m.Slices().Synced() {
@@ -132,7 +187,7 @@ func (c *Controller) memberChanged(e member.Event) {
 // healthChanged enqueues the services whose policy makes the health of a provider
 // matter: what returns is restored at once.
 func (c *Controller) healthChanged() {
-	c.reporter.addAll()
+	c.board.AddAll()
 	for service := range c.source.Interest.Sensitive() {
 		c.EnqueueService(service)
 	}
@@ -165,7 +220,7 @@ func (c *Controller) sliceChanged(m *member.Member, slice *discoveryv1.EndpointS
 // namespaceChanged enqueues the services of a namespace that a consumer may have
 // been missing.
 func (c *Controller) namespaceChanged(m *member.Member, namespace string) {
-	for _, service := range c.reporter.waitingForNamespace(m.Name()) {
+	for _, service := range c.board.WaitingForNamespace(m.Name()) {
 		if service.Namespace == namespace {
 			c.queues.Add(m.Name(), service)
 		}
@@ -175,12 +230,12 @@ func (c *Controller) namespaceChanged(m *member.Member, namespace string) {
 // Seed implements member.Reconciler: every wanted service, and every service of
 // which something stands in the member.
 func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
-	list := &networkingv1alpha1.MultiClusterServiceList{}
-	if err := c.source.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing MultiClusterServices: %w", err)
+	wanted, err := c.plans.Services(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		add(client.ObjectKeyFromObject(&list.Items[i]))
+	for _, service := range wanted {
+		add(service)
 	}
 	for _, service := range m.Slices().DispatchedServices() {
 		add(service)
@@ -197,14 +252,16 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service ty
 	if !m.Slices().Synced() {
 		// What stands there is not known. It is looked at once it is known.
 		if !m.Reachable() {
-			c.reporter.record(plan, m.Name(), outcomeOf(member.ErrUnreachable))
+			return 0, c.board.Record(ctx, plan, m.Name(), outcomeOf(member.ErrUnreachable))
 		}
 		return 0, nil
 	}
 	changes := plan.For(m.Name(), standing(m, plan))
 	c.place(m, plan)
 	err = c.apply(ctx, m, changes)
-	c.reporter.record(plan, m.Name(), outcomeOf(err))
+	if recordErr := c.board.Record(ctx, plan, m.Name(), outcomeOf(err)); recordErr != nil {
+		return 0, errors.Join(err, recordErr)
+	}
 	if err != nil {
 		return retryable(err)
 	}

@@ -46,10 +46,10 @@ var servicesDesc = prometheus.NewDesc("namesake_services",
 	"MultiClusterServices by the reason of their condition Ready.", []string{"reason"}, nil)
 
 // Describe implements prometheus.Collector.
-func (r *reporter) Describe(out chan<- *prometheus.Desc) { out <- servicesDesc }
+func (r *Reporter) Describe(out chan<- *prometheus.Desc) { out <- servicesDesc }
 
 // Collect implements prometheus.Collector.
-func (r *reporter) Collect(out chan<- prometheus.Metric) {
+func (r *Reporter) Collect(out chan<- prometheus.Metric) {
 	counts := map[string]int{}
 	r.mu.Lock()
 	for _, s := range r.services {

@@ -12,10 +12,22 @@ import (
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
+// wishes are the plans that MultiClusterServices ask for.
+type wishes struct{ snapshot.Source }
+
+// Plan implements Plans.
+func (w wishes) Plan(ctx context.Context, service types.NamespacedName) (*discovery.Plan, error) {
+	s, err := w.Service(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+	return discovery.NewPlan(s), nil
+}
+
 // planner makes one plan a service and keeps it until something that it was made
 // of has changed. All consumers of a service share it.
 type planner struct {
-	source snapshot.Source
+	maker Plans
 
 	mu    sync.Mutex
 	plans map[types.NamespacedName]*cachedPlan
@@ -36,8 +48,8 @@ type cachedPlan struct {
 }
 
 // newPlanner returns a planner without plans.
-func newPlanner(source snapshot.Source) *planner {
-	return &planner{source: source, plans: map[types.NamespacedName]*cachedPlan{}}
+func newPlanner(maker Plans) *planner {
+	return &planner{maker: maker, plans: map[types.NamespacedName]*cachedPlan{}}
 }
 
 // invalidate makes the next plan of a service a new one.
@@ -106,16 +118,17 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 	if !stale && c.plan != nil && (c.until.IsZero() || time.Now().Before(c.until)) {
 		return c.plan, nil
 	}
-	s, err := p.source.Service(ctx, service)
+	made := time.Now()
+	plan, err := p.maker.Plan(ctx, service)
 	if err != nil {
 		p.invalidate(service)
 		return nil, err
 	}
-	c.plan, c.seen, c.until = discovery.NewPlan(s), since, time.Time{}
-	if c.plan.RecheckAfter > 0 {
-		c.until = s.Now.Add(c.plan.RecheckAfter)
+	c.plan, c.seen, c.until = plan, since, time.Time{}
+	if plan.RecheckAfter > 0 {
+		c.until = made.Add(plan.RecheckAfter)
 	}
-	return c.plan, nil
+	return plan, nil
 }
 
 // standing returns what a consumer holds of a planned service.

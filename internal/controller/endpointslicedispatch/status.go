@@ -35,9 +35,9 @@ const (
 	reportWorkers = 4
 )
 
-// reporter writes the status of MultiClusterServices: coalesced, and only when
-// it differs. It implements the manager's Runnable.
-type reporter struct {
+// Reporter writes the status of MultiClusterServices: coalesced, and only when
+// it differs. It implements Board and the manager's Runnable.
+type Reporter struct {
 	source   snapshot.Source
 	planner  *planner
 	writer   apply.Writer
@@ -64,8 +64,8 @@ type reported struct {
 }
 
 // newReporter returns a reporter that has nothing to tell.
-func newReporter(source snapshot.Source, planner *planner, writer apply.Writer, recorder events.EventRecorder) *reporter {
-	return &reporter{
+func newReporter(source snapshot.Source, planner *planner, writer apply.Writer, recorder events.EventRecorder) *Reporter {
+	return &Reporter{
 		source: source, planner: planner, writer: writer, recorder: recorder,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](reportInterval, time.Minute),
@@ -74,8 +74,8 @@ func newReporter(source snapshot.Source, planner *planner, writer apply.Writer, 
 	}
 }
 
-// record takes in how an attempt ended.
-func (r *reporter) record(plan *discovery.Plan, consumer discovery.ClusterName, outcome discovery.Outcome) {
+// Record implements Board.
+func (r *Reporter) Record(_ context.Context, plan *discovery.Plan, consumer discovery.ClusterName, outcome discovery.Outcome) error {
 	outcome.Plan = plan
 	r.mu.Lock()
 	s := r.serviceOf(plan.Service)
@@ -89,8 +89,9 @@ func (r *reporter) record(plan *discovery.Plan, consumer discovery.ClusterName, 
 		}
 	}
 	if was != outcome {
-		r.add(plan.Service)
+		r.Add(plan.Service)
 	}
+	return nil
 }
 
 // holds counts a consumer that now holds a plan, and says whether it was the last
@@ -108,7 +109,7 @@ func (s *reported) holds(plan *discovery.Plan, consumer discovery.ClusterName) b
 }
 
 // serviceOf returns what is known of a service. The lock is held.
-func (r *reporter) serviceOf(service types.NamespacedName) *reported {
+func (r *Reporter) serviceOf(service types.NamespacedName) *reported {
 	s := r.services[service]
 	if s == nil {
 		s = &reported{outcomes: map[discovery.ClusterName]discovery.Outcome{}}
@@ -117,20 +118,20 @@ func (r *reporter) serviceOf(service types.NamespacedName) *reported {
 	return s
 }
 
-// add has a service reported on soon.
-func (r *reporter) add(service types.NamespacedName) { r.queue.AddAfter(service, firstReport) }
+// Add implements Board.
+func (r *Reporter) Add(service types.NamespacedName) { r.queue.AddAfter(service, firstReport) }
 
-// addAll has every service reported on soon.
-func (r *reporter) addAll() {
+// AddAll implements Board.
+func (r *Reporter) AddAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for service := range r.services {
-		r.add(service)
+		r.Add(service)
 	}
 }
 
-// waitingForNamespace returns the services that a consumer has no namespace for.
-func (r *reporter) waitingForNamespace(consumer discovery.ClusterName) []types.NamespacedName {
+// WaitingForNamespace implements Board.
+func (r *Reporter) WaitingForNamespace(consumer discovery.ClusterName) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []types.NamespacedName
@@ -143,10 +144,10 @@ func (r *reporter) waitingForNamespace(consumer discovery.ClusterName) []types.N
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (r *reporter) NeedLeaderElection() bool { return true }
+func (r *Reporter) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
-func (r *reporter) Start(ctx context.Context) error {
+func (r *Reporter) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range reportWorkers {
 		workers.Go(func() {
@@ -161,7 +162,7 @@ func (r *reporter) Start(ctx context.Context) error {
 }
 
 // work reports on one service. It returns false when the queue has ended.
-func (r *reporter) work(ctx context.Context) bool {
+func (r *Reporter) work(ctx context.Context) bool {
 	service, shutdown := r.queue.Get()
 	if shutdown {
 		return false
@@ -182,7 +183,7 @@ func (r *reporter) work(ctx context.Context) bool {
 }
 
 // report writes the status of one service, or returns when it may.
-func (r *reporter) report(ctx context.Context, service types.NamespacedName) (time.Duration, error) {
+func (r *Reporter) report(ctx context.Context, service types.NamespacedName) (time.Duration, error) {
 	mcs, err := r.source.Wish(ctx, service)
 	if err != nil {
 		return 0, err
@@ -238,7 +239,7 @@ func (r *reporter) report(ctx context.Context, service types.NamespacedName) (ti
 }
 
 // forget drops what is known of a service that nobody wants.
-func (r *reporter) forget(service types.NamespacedName) {
+func (r *Reporter) forget(service types.NamespacedName) {
 	r.mu.Lock()
 	delete(r.services, service)
 	r.mu.Unlock()
@@ -280,7 +281,7 @@ func (s *reported) shows(have, want *networkingv1alpha1.MultiClusterServiceStatu
 }
 
 // write applies our part of the status.
-func (r *reporter) write(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, status *networkingv1alpha1.MultiClusterServiceStatus) error {
+func (r *Reporter) write(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, status *networkingv1alpha1.MultiClusterServiceStatus) error {
 	data, err := json.Marshal(status)
 	if err != nil {
 		return fmt.Errorf("encoding a status: %w", err)

@@ -167,6 +167,6 @@ func (c *Controller) heldElsewhere(ctx context.Context, going *workv1alpha1.Work
 		return false, fmt.Errorf("listing Works that hold %s: %w", id, err)
 	}
 	return slices.ContainsFunc(works.Items, func(w workv1alpha1.Work) bool {
-		return w.Name != going.Name && w.DeletionTimestamp == nil && !manifest.IsCollected(&w)
+		return w.Name != going.Name && w.DeletionTimestamp == nil && manifest.IsApplied(&w)
 	}), nil
 }

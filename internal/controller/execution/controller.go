@@ -62,7 +62,7 @@ func (c *Controller) Queues() *member.Queues[types.NamespacedName] { return c.qu
 
 // EnqueueWork has a Work looked at.
 func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
-	if name, found := clusterv1alpha1.ClusterOf(work.Namespace); found && !manifest.IsCollected(work) {
+	if name, found := clusterv1alpha1.ClusterOf(work.Namespace); found && manifest.IsApplied(work) {
 		c.queues.Add(discovery.ClusterName(name), client.ObjectKeyFromObject(work))
 	}
 }
@@ -122,7 +122,7 @@ func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.
 		return fmt.Errorf("listing Works: %w", err)
 	}
 	for i := range works.Items {
-		if !manifest.IsCollected(&works.Items[i]) {
+		if manifest.IsApplied(&works.Items[i]) {
 			add(client.ObjectKeyFromObject(&works.Items[i]))
 		}
 	}
@@ -137,7 +137,7 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, key types.
 		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("reading Work %s: %w", key, err)
-	case manifest.IsCollected(work):
+	case !manifest.IsApplied(work):
 		return 0, nil
 	}
 	if wait := c.wrote.Behind(key, work); wait > 0 {

@@ -91,7 +91,7 @@ func (c *Controller) observeWorks(ctx context.Context, key types.NamespacedName)
 	}
 	var out []*workv1alpha1.Work
 	for i := range list.Items {
-		if !manifest.IsCollected(&list.Items[i]) {
+		if manifest.IsApplied(&list.Items[i]) {
 			out = append(out, &list.Items[i])
 		}
 	}
@@ -109,8 +109,26 @@ func (c *Controller) observeRemains(ctx context.Context, st *state) (string, err
 		return "", fmt.Errorf("listing collected slices of %s: %w", st.key, err)
 	}
 	for i := range collected.Items {
-		if wantedByUs(&collected.Items[i]) {
-			out = append(out, fmt.Sprintf("Work %s/%s, the hub's memory of a slice", collected.Items[i].Namespace, collected.Items[i].Name))
+		work := &collected.Items[i]
+		kept, err := c.keptBySilentAgent(ctx, work)
+		if err != nil {
+			return "", err
+		}
+		if wantedByUs(work) && !kept {
+			out = append(out, fmt.Sprintf("Work %s/%s, the hub's memory of a slice", work.Namespace, work.Name))
+		}
+	}
+	pull, err := c.source.Pull(ctx, "", st.key)
+	if err != nil {
+		return "", err
+	}
+	for _, work := range pull {
+		answers, err := c.source.Answers(ctx, memberOf(work))
+		if err != nil {
+			return "", err
+		}
+		if answers {
+			out = append(out, fmt.Sprintf("Work %s/%s, for the agent of a cluster", work.Namespace, work.Name))
 		}
 	}
 	for _, m := range c.source.Members.List() {
@@ -119,11 +137,24 @@ func (c *Controller) observeRemains(ctx context.Context, st *state) (string, err
 		}
 	}
 	for _, work := range st.works {
-		if m, connected := c.source.Members.Get(memberOf(work)); connected && m.Reachable() && st.gave(work) {
-			out = append(out, fmt.Sprintf("the Service in cluster %s, from Work %s/%s", m.Name(), work.Namespace, work.Name))
+		answers, err := c.source.Answers(ctx, memberOf(work))
+		if err != nil {
+			return "", err
+		}
+		if answers && st.gave(work) {
+			out = append(out, fmt.Sprintf("the Service in cluster %s, from Work %s/%s", memberOf(work), work.Namespace, work.Name))
 		}
 	}
 	return bounded(out), nil
+}
+
+// keptBySilentAgent says that a collected Work goes when an agent is back.
+func (c *Controller) keptBySilentAgent(ctx context.Context, work *workv1alpha1.Work) (bool, error) {
+	if _, connected := c.source.Members.Get(memberOf(work)); connected {
+		return false, nil
+	}
+	answers, err := c.source.Answers(ctx, memberOf(work))
+	return !answers, err
 }
 
 // gave says whether a Work of the Service is there because of the deleted object.

@@ -108,6 +108,7 @@ func faultCommand() *cobra.Command {
   api-slow=200ms    each round trip from the hub to the member takes so much longer
 
 Paths other than the hub's (memberN.kubeconfig) are not touched by the last two.
+For a member with an agent, the path is that from the agent to the hub.
 With a data plane, as root:
 
   east-west-down    the member's link to the other members is down

@@ -26,7 +26,8 @@ func upCommand() *cobra.Command {
 		Long: `Start a hub and its members and return when all is ready.
 
 Plain, the hub has Namesake's types, bin/controller-manager runs against it, and
-every member is joined and Ready. With --bare, there are control planes only.
+every member is joined and Ready. With --pull, some of them are not called by the
+hub: an agent stands in for it, as component memberN-agent. With --bare, there are control planes only.
 
 With --data-plane, each member has a node that runs pods as processes of this
 machine, with kube-proxy, CoreDNS and a network between members. This needs root;
@@ -57,6 +58,7 @@ or slow), logs/ and state.json. If anything fails, nothing but logs is left.`,
 	addDir(cmd, &dir)
 	flags := cmd.Flags()
 	flags.IntVar(&options.Members, "members", 2, "how many `members` the fleet has")
+	flags.StringVar(&options.Pull, "pull", "", "`which` members call the hub by an agent of their own: a number of them, the last ones, or names with commas between")
 	flags.BoolVar(&options.Bare, "bare", false, "control planes only, nothing of Namesake on them")
 	flags.BoolVar(&foreground, "foreground", false, "stay, and take the fleet down on SIGINT or SIGTERM")
 	flags.BoolVar(&dryRun, "dry-run", false, "print files, commands and ports, and do nothing (free ports differ each time)")
@@ -65,6 +67,7 @@ or slow), logs/ and state.json. If anything fails, nothing but logs is left.`,
 	flags.BoolVar(&options.DataPlane, "data-plane", false, "nodes that run pods, kube-proxy, CoreDNS and a network between members (needs root)")
 	flags.StringVar(&options.Images, "images", "", "`file` that maps more image names to programs of this machine")
 	flags.StringArrayVar(&options.ControllerManagerArgs, "controller-manager-arg", nil, "another `argument` for controller-manager (repeatable)")
+	flags.StringArrayVar(&options.AgentArgs, "agent-arg", nil, "another `argument` for the agents of pull members (repeatable)")
 	return cmd
 }
 

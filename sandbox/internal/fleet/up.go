@@ -26,6 +26,8 @@ const endTimeout = time.Minute
 type UpOptions struct {
 	Members int
 	Bare    bool
+	// Pull says which members have an agent, see plan.ParsePull.
+	Pull string
 	// BinDir is where kubebox and, unless Bare, our own programs are.
 	BinDir string
 	// Sandbox is the path of this program.
@@ -34,6 +36,8 @@ type UpOptions struct {
 	PortBase int
 	// ControllerManagerArgs are added to those of our controller-manager.
 	ControllerManagerArgs []string
+	// AgentArgs are added to those of our agents.
+	AgentArgs []string
 	// DataPlane adds nodes that run pods, whose images are programs of this
 	// machine; Images may name a file with more of them.
 	DataPlane bool
@@ -47,6 +51,9 @@ func (o UpOptions) validate() error {
 	programs := []string{"kubebox"}
 	if !o.Bare {
 		programs = append(programs, "namesakectl", "controller-manager")
+		if o.Pull != "" {
+			programs = append(programs, "agent")
+		}
 	} else if len(o.ControllerManagerArgs) > 0 {
 		return errors.New("a bare fleet has no controller-manager to give arguments to")
 	}
@@ -134,7 +141,11 @@ func (f *Fleet) build(ctx context.Context, o UpOptions) error {
 	}
 	defer held.ReleaseAll()
 	st := &state.Fleet{Instance: rand.Text(), Phase: state.Starting, Bare: o.Bare, Members: o.Members, DataPlane: o.DataPlane}
-	for _, c := range append(p.Components, p.Manager...) {
+	planned := append(p.Components, p.Manager...)
+	for _, pull := range p.Pulls {
+		planned = append(planned, pull.Agent)
+	}
+	for _, c := range planned {
 		st.Components = append(st.Components, state.Component{Component: c})
 	}
 	if err := st.Save(f.dir); err != nil {
@@ -170,11 +181,30 @@ func (s *starter) addNamesake(ctx context.Context, p *plan.Plan) error {
 			return s.inSlot(ctx, func() error { return s.run(ctx, step) })
 		})
 	}
+	for _, pull := range p.Pulls {
+		group.Go(func() error {
+			return s.inSlot(ctx, func() error { return s.pull(ctx, pull) })
+		})
+	}
 	return group.Wait()
 }
 
+// pull registers a member and starts its agent.
+func (s *starter) pull(ctx context.Context, p plan.Pull) error {
+	for _, step := range p.Register {
+		if err := s.run(ctx, step); err != nil {
+			return err
+		}
+	}
+	return s.start(ctx, p.Agent)
+}
+
 func (f *Fleet) plan(o UpOptions) (*plan.Plan, *ports.Held, error) {
-	names := plan.PortNames(o.Members, o.Bare)
+	pull, err := plan.ParsePull(o.Pull, o.Members)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := append(plan.PortNames(o.Members, o.Bare), plan.AgentPortNames(pull)...)
 	if o.DataPlane {
 		names = append(names, plan.DataPlanePortNames(o.Members)...)
 	}
@@ -185,6 +215,7 @@ func (f *Fleet) plan(o UpOptions) (*plan.Plan, *ports.Held, error) {
 	p, err := plan.New(plan.Options{
 		Dir: f.dir, BinDir: o.BinDir, Sandbox: o.Sandbox,
 		Members: o.Members, Bare: o.Bare, Ports: held.Numbers,
+		Pull: pull, AgentArgs: o.AgentArgs,
 		ControllerManagerArgs: o.ControllerManagerArgs,
 		DataPlane:             o.DataPlane, FleetID: f.id(), Images: o.Images,
 	})

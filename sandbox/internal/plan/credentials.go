@@ -1,6 +1,9 @@
 package plan
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 const (
 	// ServingAuthority signs the certificates of all servers; its certificate
@@ -69,7 +72,9 @@ func (p *Plan) addKubeconfigs(o Options) {
 	p.Kubeconfigs = append(p.Kubeconfigs, all)
 	for _, m := range Members(o.Members) {
 		relayed := direct(m)
-		relayed.Server = "https://" + o.loopback(RelayPort(m))
+		if !slices.Contains(o.Pull, m) { // there is no way of the hub there
+			relayed.Server = "https://" + o.loopback(RelayPort(m))
+		}
 		p.Kubeconfigs = append(p.Kubeconfigs, Kubeconfig{Path: o.hubPath(m), Contexts: []Context{relayed}})
 	}
 	for _, name := range names {

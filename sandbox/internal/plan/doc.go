@@ -7,6 +7,7 @@
 //	   └───▶ memberN-apiserver ──▶ memberN-kube-controller-manager
 //	relay                           (the hub's path to each member)
 //	then install, controller-manager, join member1 … memberN   (not when bare)
+//	     or, for a pull member, token, register and its agent
 //
 // A further layer (a data plane) is one more function that appends components,
 // files and ports in New and PortNames.

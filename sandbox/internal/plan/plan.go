@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // MaxMembers is what the address plan has room for with services to spare.
@@ -35,12 +39,16 @@ type Options struct {
 	Sandbox string
 	// Members is the number of members, 0 to MaxMembers.
 	Members int
+	// Pull names the members that an agent stands in for; none of a bare fleet.
+	Pull []string
 	// Bare leaves out everything of ours: control planes and the relay only.
 	Bare bool
 	// Ports has a port for each of PortNames.
 	Ports map[string]int
 	// ControllerManagerArgs are added to those of our controller-manager.
 	ControllerManagerArgs []string
+	// AgentArgs are added to those of our agents.
+	AgentArgs []string
 	// DataPlane adds nodes that run pods. FleetID tells its network namespaces
 	// from those of other fleets, and Images may name a file with more images.
 	DataPlane bool
@@ -64,6 +72,14 @@ type Plan struct {
 	Install []Step
 	Manager []Component
 	Joins   []Step
+	// Pulls bring in the members that have an agent.
+	Pulls []Pull
+}
+
+// Pull registers a member, and then runs its agent.
+type Pull struct {
+	Register []Step
+	Agent    Component
 }
 
 // Component is one process that lives as long as the fleet.
@@ -105,7 +121,7 @@ type Step struct {
 }
 
 // Link is one path through the relay: the hub dials Listen, which leads to
-// Target.
+// Target, the member; or the member's agent dials it, and Target is the hub.
 type Link struct {
 	Member         string
 	Listen, Target string
@@ -142,6 +158,45 @@ func PortNames(members int, bare bool) []string {
 	return names
 }
 
+// AgentName returns the component name of a member's agent.
+func AgentName(member string) string { return member + "-agent" }
+
+// agentMetrics and agentHealth are the port names of a member's agent.
+func agentMetrics(member string) string { return AgentName(member) + "-metrics" }
+func agentHealth(member string) string  { return AgentName(member) + "-health" }
+
+// AgentPortNames lists the ports that agents need.
+func AgentPortNames(pull []string) []string {
+	var names []string
+	for _, m := range pull {
+		names = append(names, agentMetrics(m), agentHealth(m))
+	}
+	return names
+}
+
+// ParsePull reads which of n members have an agent: a number of them, counted
+// from the last, or their names with commas between.
+func ParsePull(text string, n int) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	all := Members(n)
+	if count, err := strconv.Atoi(text); err == nil {
+		if count < 0 || count > n {
+			return nil, fmt.Errorf("%d of %d members cannot have an agent", count, n)
+		}
+		return all[n-count:], nil
+	}
+	var out []string
+	for _, name := range strings.Split(text, ",") {
+		if !slices.Contains(all, name) || slices.Contains(out, name) {
+			return nil, fmt.Errorf("%q is no member, or named twice; members are %s", name, strings.Join(all, ", "))
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
 // CheckMembers tells whether a fleet can have n members.
 func CheckMembers(n int) error {
 	if n < 0 || n > MaxMembers {
@@ -155,7 +210,10 @@ func New(o Options) (*Plan, error) {
 	if err := CheckMembers(o.Members); err != nil {
 		return nil, err
 	}
-	names := PortNames(o.Members, o.Bare)
+	if o.Bare && len(o.Pull) > 0 {
+		return nil, errors.New("a bare fleet has no agents")
+	}
+	names := append(PortNames(o.Members, o.Bare), AgentPortNames(o.Pull)...)
 	if o.DataPlane {
 		names = append(names, DataPlanePortNames(o.Members)...)
 	}

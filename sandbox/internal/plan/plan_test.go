@@ -39,12 +39,18 @@ func withDataPlane(o Options) Options {
 }
 
 func TestGolden(t *testing.T) {
+	mixed := testOptions(3, false)
+	mixed.Pull, mixed.AgentArgs = []string{"member2", "member3"}, []string{"--v=4"}
+	for i, name := range AgentPortNames(mixed.Pull) {
+		mixed.Ports[name] = 22000 + i
+	}
 	withArgs := testOptions(2, false)
 	withArgs.ControllerManagerArgs = []string{"--v=4", "--note=two words"}
 	tests := map[string]Options{
 		"hub-alone": testOptions(0, true),
 		"bare-1":    testOptions(1, true),
 		"plain-2":   withArgs,
+		"mixed-3":   mixed,
 		"data-1":    withDataPlane(testOptions(1, true)),
 	}
 	for name, options := range tests {
@@ -84,6 +90,7 @@ func TestBadOptions(t *testing.T) {
 		"negative":        {testOptions(-1, true), "0 to 60 members, not -1"},
 		"too many":        {testOptions(61, true), "0 to 60 members, not 61"},
 		"port left out":   {noPort, "no port is given for member1-relay"},
+		"a bare agent":    {Options{Members: 1, Bare: true, Pull: []string{"member1"}, Ports: fixedPorts(1, true)}, "a bare fleet has no agents"},
 		"no port for own": {Options{Ports: fixedPorts(0, true)}, "no port is given for controller-manager-metrics"},
 	}
 	for name, tt := range tests {
@@ -92,6 +99,21 @@ func TestBadOptions(t *testing.T) {
 				t.Errorf("error = %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestParsePull(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "0": "", "2": "member2,member3", "3": "member1,member2,member3", "member1": "member1", "member3,member1": "member3,member1",
+	} {
+		if got, err := ParsePull(text, 3); err != nil || strings.Join(got, ",") != want {
+			t.Errorf("ParsePull(%q) = %v, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"4", "-1", "member4", "member1,member1", "member1,", "all"} {
+		if got, err := ParsePull(text, 3); err == nil {
+			t.Errorf("ParsePull(%q) = %v, want an error", text, got)
+		}
 	}
 }
 

@@ -76,6 +76,12 @@ func (p *Plan) Print(w io.Writer) error {
 	for _, s := range p.Joins {
 		printStep(&b, s)
 	}
+	for _, pull := range p.Pulls {
+		for _, s := range pull.Register {
+			printStep(&b, s)
+		}
+		printComponent(&b, pull.Agent)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
