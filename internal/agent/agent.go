@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/controller/endpointslicedispatch"
@@ -110,7 +111,8 @@ func RunWith(ctx context.Context, own *rest.Config, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	interest := snapshot.NewInterest()
+	// Nothing here depends on what providers are reachable: the hub has decided.
+	interest := snapshot.NewInterest(networkingv1alpha1.UnreachableProviders{})
 	members := member.NewRegistry(member.Options{
 		Scheme: scheme, ProbeInterval: opts.ClusterStatusUpdateFrequency,
 		QPS: opts.ClusterAPIQPS, Burst: opts.ClusterAPIBurst, Expected: interest.Has,
