@@ -146,11 +146,8 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	}
 
 	abandon := force && !answers
-	if abandon && c.givenUp(st.cluster) {
-		// What an agent was given is in its Works.
-		left := whatIsLeft(st.works, !push || connected && m.Slices().Synced(), dispatchedIn(m))
-		klog.FromContext(ctx).Info("A member that does not answer is given up", "cluster", st.cluster.Name, "left", left.String())
-		tellLeftBehind(c.recorder, st.cluster, left)
+	if abandon {
+		c.giveUp(ctx, st, m)
 	}
 	if err := c.removeWorks(ctx, st, abandon); err != nil {
 		return 0, err
@@ -188,23 +185,25 @@ func agentAnswers(st *state) bool {
 	return ready != nil && ready.Reason != clusterv1alpha1.ReasonConnecting && snapshot.FromCluster(st.cluster).UnreachableSince.IsZero()
 }
 
-// givenUp says whether a member is given up just now: of several looks at it, the
-// first, when what stays there is still known.
-func (c *Controller) givenUp(cluster *clusterv1alpha1.Cluster) (first bool) {
+// giveUp tells what stays in a member that does not answer, m, which is nil when
+// there is no connection. Of several looks at it the first counts, when all that
+// stays is still known.
+func (c *Controller) giveUp(ctx context.Context, st *state, m *member.Member) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	first = c.abandoned[cluster.Name] != cluster.UID
-	c.abandoned[cluster.Name] = cluster.UID
-	return first
-}
-
-// dispatchedIn counts the slices that were dispatched to a member, as it was last
-// seen.
-func dispatchedIn(m *member.Member) int {
-	if m == nil {
-		return 0
+	told := c.abandoned[st.cluster.Name] == st.cluster.UID
+	c.abandoned[st.cluster.Name] = st.cluster.UID
+	c.mu.Unlock()
+	if told {
+		return
 	}
-	return m.Slices().Counts().Dispatched
+	// What an agent was given is in its Works.
+	seen, dispatched := st.cluster.Spec.SyncMode != clusterv1alpha1.Push, 0
+	if m != nil {
+		seen, dispatched = m.Slices().Synced(), m.Slices().Counts().Dispatched
+	}
+	left := whatIsLeft(st.works, seen, dispatched)
+	klog.FromContext(ctx).Info("A member that does not answer is given up", "cluster", st.cluster.Name, "left", left.String())
+	tellLeftBehind(c.recorder, st.cluster, left)
 }
 
 // holdsSlices says whether a member may hold dispatched slices. One that serves
