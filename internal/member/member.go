@@ -171,7 +171,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 	if m.objects, err = newObjects(config, cache.Options{HTTPClient: patient, Scheme: opts.Scheme, Mapper: patientMapper}, m); err != nil {
 		return nil, err
 	}
-	m.slices.list, m.slices.expected = m.listSlices, opts.Expected
+	m.slices.list, m.slices.listPatiently, m.slices.expected = listSlices(m.client), listSlices(m.watching), opts.Expected
 	m.watch = &watchGuard{reachable: m.gate.isOpen, changed: func() { emit(Event{Kind: EventWatch, Member: m}) }}
 	m.slices.changed = func(old, current *discoveryv1.EndpointSlice) {
 		emit(Event{Kind: EventSlice, Member: m, Old: old, New: current})
@@ -186,6 +186,9 @@ func (m *Member) start(ctx context.Context) {
 	m.stopped.Go(func() { m.prober.run(ctx) })
 	m.stopped.Go(func() { m.reflectSlices(ctx) })
 	m.stopped.Go(func() { m.watch.run(ctx) })
+	for range readers {
+		m.stopped.Go(func() { m.slices.readMissing(ctx) })
+	}
 	m.stopped.Go(func() { m.objects.run(ctx) })
 }
 
@@ -238,15 +241,17 @@ func (m *Member) reflectSlices(ctx context.Context) {
 	reflector.RunWithContext(ctx)
 }
 
-// listSlices reads the slices of one service, whole. With a version that need not
-// be the last one the API server answers from its memory, where for the very last
-// it may have to wait for its storage: 100 ms are usual.
-func (m *Member) listSlices(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error) {
-	list := &discoveryv1.EndpointSliceList{}
-	err := m.client.List(ctx, list, client.InNamespace(service.Namespace),
-		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}})
-	return list.Items, err
+// listSlices returns a function that reads the slices of one service, whole. With a
+// version that need not be the last one the API server answers from its memory,
+// where for the very last it may have to wait for its storage: 100 ms are usual.
+func listSlices(c client.Client) func(context.Context, types.NamespacedName, string) ([]discoveryv1.EndpointSlice, error) {
+	return func(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error) {
+		list := &discoveryv1.EndpointSliceList{}
+		err := c.List(ctx, list, client.InNamespace(service.Namespace),
+			client.MatchingLabels{discoveryv1.LabelServiceName: service.Name},
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}})
+		return list.Items, err
+	}
 }
 
 // IsMissingKind says that an error means that the member does not serve a kind.

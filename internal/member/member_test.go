@@ -338,7 +338,7 @@ func TestProtobuf(t *testing.T) {
 	cfg.InsecureSkipTLSVerification = true
 	o.ensure(t, cfg)
 	m := o.synced(t, cfg.ID)
-	if _, err := m.listSlices(t.Context(), foo, "0"); err != nil {
+	if _, err := listSlices(m.client)(t.Context(), foo, "0"); err != nil {
 		t.Fatal(err)
 	}
 	o.Close()

@@ -29,7 +29,8 @@ var errSlicesChanging = errors.New("the service's slices are changing just now")
 // cluster full of services costs little.
 type SliceStore struct {
 	// list reads the slices of one service from the member, no older than a version.
-	list func(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error)
+	// listPatiently waits for a member that cannot be reached.
+	list, listPatiently func(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error)
 	// expected says whether slices of a service will be asked for, as far as is
 	// known before they are: what is kept at once need not be read again. May be
 	// nil.
@@ -51,7 +52,15 @@ type SliceStore struct {
 	// deletion the reflector has not told yet.
 	gone     map[types.NamespacedName]string
 	complete bool
+	// readings are under way; missing are those that no reader has taken, and wake
+	// has an entry for each reader that is to look.
+	readings map[types.NamespacedName]*reading
+	missing  []types.NamespacedName
+	wake     chan struct{}
 }
+
+// change is what a slice was and is.
+type change struct{ old, current *discoveryv1.EndpointSlice }
 
 // entry is one slice. It is replaced, never changed.
 type entry struct {
@@ -67,6 +76,8 @@ func newSliceStore() *SliceStore {
 		byService: map[types.NamespacedName]map[types.NamespacedName]*entry{},
 		wanted:    map[types.NamespacedName]bool{},
 		gone:      map[types.NamespacedName]string{},
+		readings:  map[types.NamespacedName]*reading{},
+		wake:      make(chan struct{}, readers),
 	}
 }
 
@@ -81,31 +92,39 @@ func (s *SliceStore) Synced() bool {
 // Native returns the member's own slices of a service, and marks the service as
 // wanted. Not to be changed.
 func (s *SliceStore) Native(ctx context.Context, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
+	s.mu.Lock()
 	found, lacking := s.native(service)
+	s.mu.Unlock()
 	if lacking == "" {
 		return found, nil
 	}
 	// All who ask at once get one answer.
 	_, err, _ := s.asking.Do(service.String(), func() (any, error) {
 		listed, err := s.list(ctx, service, lacking)
-		s.fill(listed)
+		s.arrived(service, listed)
 		return nil, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing slices of service %s: %w", service, err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if found, lacking = s.native(service); lacking != "" {
 		return nil, errSlicesChanging
 	}
 	return found, nil
 }
 
-// native returns the own slices of a service. lacking is the latest version of
-// those without endpoints, empty when all have theirs.
+// native returns the own slices of a service, and marks it as wanted. lacking is
+// the latest version of those without endpoints, empty when all have theirs. The lock
+// is held.
 func (s *SliceStore) native(service types.NamespacedName) (found []*discoveryv1.EndpointSlice, lacking string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.wanted[service] = true
+	return s.ofMember(service)
+}
+
+// ofMember is native for who does not want the service. The lock is held.
+func (s *SliceStore) ofMember(service types.NamespacedName) (found []*discoveryv1.EndpointSlice, lacking string) {
 	for _, e := range s.byService[service] {
 		switch {
 		case e.dispatched:
@@ -126,17 +145,18 @@ func (s *SliceStore) keeps(service types.NamespacedName) bool {
 	return s.expected != nil && s.expected(service)
 }
 
-// fill gives trimmed slices their endpoints. It adds none: a slice that is not
-// in the store is either gone or about to be told.
-func (s *SliceStore) fill(listed []discoveryv1.EndpointSlice) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// fill gives trimmed slices their endpoints, and returns which. It adds none: a
+// slice that is not in the store is either gone or about to be told. The lock is held.
+func (s *SliceStore) fill(listed []discoveryv1.EndpointSlice) (filled []change) {
 	for i := range listed {
 		key := keyOf(&listed[i])
 		if have := s.entries[key]; have != nil && !have.full && !newer(have.slice.ResourceVersion, listed[i].ResourceVersion) {
-			s.put(key, s.newEntry(&listed[i]))
+			e := s.newEntry(&listed[i])
+			s.put(key, e)
+			filled = append(filled, change{have.slice, e.slice})
 		}
 	}
+	return filled
 }
 
 // Forget drops the endpoints of a service's own slices.
@@ -259,7 +279,6 @@ func (s *SliceStore) Delete(obj any) error {
 // Replace implements cache.ReflectorStore: a full list, at the start or after a
 // watch was lost. Only the differences are told.
 func (s *SliceStore) Replace(list []any, listVersion string) error {
-	type change struct{ old, current *discoveryv1.EndpointSlice }
 	var changes []change
 
 	s.mu.Lock()

@@ -192,10 +192,11 @@ func (s Source) Service(ctx context.Context, service types.NamespacedName) (disc
 
 // slicesOf returns a provider's slices of a service: as its own view has them,
 // which is authoritative, else as the hub remembers them. That is authoritative
-// too while an agent keeps it, from the moment that it has said to be complete.
+// too while an agent keeps it, from the moment that it has said to be complete. It
+// waits for no provider: all others would wait with it.
 func (s Source) slicesOf(ctx context.Context, provider *discovery.Cluster, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, bool, error) {
 	if m, connected := s.Members.Get(provider.Name); connected && m.Slices().Synced() {
-		if found, err := m.Slices().Native(ctx, service); err == nil {
+		if found, whole := m.Slices().NativeSoon(ctx, service); whole {
 			return found, true, nil
 		}
 	}
