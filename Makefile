@@ -103,6 +103,15 @@ test-sandbox: ## run the tests of the sandbox module
 .PHONY: test-e2e
 test-e2e: ## run the end-to-end tests, on fleets that bin/sandbox starts
 	NAMESAKE_BIN=$(BIN) go test -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./test/e2e/...
+	NAMESAKE_BIN=$(BIN) $(MIXED) go test -count 1 -timeout 10m -run '$(MIXED_TESTS)' $(TESTFLAGS) ./test/e2e
+
+# Members that an agent stands in for, two of five. The tests do not know which.
+MIXED       := NAMESAKE_E2E_MEMBERS=5 NAMESAKE_E2E_PULL=member2,member3
+MIXED_TESTS := ^(TestSpread|TestLists_C33|TestMemberDown_C26|TestSilentMember_C25|TestUnjoin_C29)$$
+
+.PHONY: test-e2e-mixed
+test-e2e-mixed: ## run all end-to-end tests on fleets of push and pull members (test-e2e runs a few)
+	NAMESAKE_BIN=$(BIN) $(MIXED) go test -count 1 -timeout 30m $(TESTFLAGS) ./test/e2e
 
 .PHONY: bench-go
 bench-go: ## run the Go benchmarks of the root module (none of them starts a fleet)

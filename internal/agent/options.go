@@ -80,7 +80,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ClusterStatusUpdateFrequency, "cluster-status-update-frequency", o.ClusterStatusUpdateFrequency,
 		"How often a healthy API server is asked for its health.")
 	fs.DurationVar(&o.ClusterFailureThreshold, "cluster-failure-threshold", o.ClusterFailureThreshold, "How long the cluster's API server must be silent before the cluster is not Ready.")
-	fs.DurationVar(&o.ClusterSuccessThreshold, "cluster-success-threshold", o.ClusterSuccessThreshold, "How long it must answer before the cluster is Ready again.")
+	fs.DurationVar(&o.ClusterSuccessThreshold, "cluster-success-threshold", o.ClusterSuccessThreshold,
+		"How long it must answer before the cluster is Ready again.")
 	fs.DurationVar(&o.ClusterLeaseRenewInterval, "cluster-lease-renew-interval", o.ClusterLeaseRenewInterval, "How often the hub is told that the agent lives. A quarter of the hub's --cluster-monitor-grace-period, or less.")
 	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval,
 		"How often the cluster is asked which kinds it serves.")

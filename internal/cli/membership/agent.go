@@ -35,7 +35,8 @@ type Grant struct {
 // Grants are all that the hub grants to the agent of a cluster, and to whoever
 // registers it. Nothing here reaches beyond that one cluster.
 func Grants(cluster string) []Grant {
-	own, works := clusterv1alpha1.ExecutionNamespace(cluster), "work.karmada.io"
+	own, works, clusters := clusterv1alpha1.ExecutionNamespace(cluster), "work.karmada.io", "cluster.karmada.io"
+	this := []string{cluster}
 	return []Grant{
 		{Namespace: own, Name: Agent, Account: Agent, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{works}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
@@ -44,11 +45,11 @@ func Grants(cluster string) []Grant {
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{Agent}, Verbs: []string{"create"}},
 		}},
 		{Namespace: Namespace, Name: Agent + "-" + cluster, Account: Agent, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{cluster}, Verbs: []string{"get", "create", "update", "patch"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: this, Verbs: []string{"get", "create", "update", "patch"}},
 		}},
 		{Name: Agent + "-" + cluster, Account: Agent, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"}, ResourceNames: []string{cluster}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/status"}, ResourceNames: []string{cluster}, Verbs: []string{"get", "update", "patch"}},
+			{APIGroups: []string{clusters}, Resources: []string{"clusters"}, ResourceNames: this, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{clusters}, Resources: []string{"clusters/status"}, ResourceNames: this, Verbs: []string{"get", "update", "patch"}},
 		}},
 		{Namespace: own, Name: Registrar, Account: Registrar, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{Agent}, Verbs: []string{"create"}},
@@ -57,7 +58,7 @@ func Grants(cluster string) []Grant {
 		}},
 		{Name: Registrar + "-" + cluster, Account: Registrar, Rules: []rbacv1.PolicyRule{
 			// By server-side apply a name can be had by itself.
-			{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"}, ResourceNames: []string{cluster}, Verbs: []string{"get", "create", "patch"}},
+			{APIGroups: []string{clusters}, Resources: []string{"clusters"}, ResourceNames: this, Verbs: []string{"get", "create", "patch"}},
 			// Whose UID identifies the hub.
 			{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
 		}},

@@ -160,22 +160,29 @@ func (c *Controller) leave(ctx context.Context, st *state) (time.Duration, error
 	case !answers && !force && (push || len(st.works) > 0):
 		return leaveSilent, c.tellStuck(ctx, st, connectErr)
 	}
-	if st.namespace != nil && st.namespace.DeletionTimestamp == nil {
-		if err := c.writer.Delete(ctx, st.namespace); err != nil {
-			return 0, err
-		}
-	}
-	if !push {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.SystemNamespace, Name: st.cluster.Name}}
-		if err := c.writer.Delete(ctx, lease); err != nil {
-			return 0, err
-		}
+	if err := c.removeRest(ctx, st, push); err != nil {
+		return 0, err
 	}
 	c.forget(st.cluster.Name)
 	if !abandon {
 		tellLeft(c.recorder, st.cluster)
 	}
 	return 0, c.writer.RemoveFinalizer(ctx, st.cluster, clusterv1alpha1.Finalizer)
+}
+
+// removeRest removes what the hub has of a member that holds nothing of ours.
+func (c *Controller) removeRest(ctx context.Context, st *state, push bool) error {
+	if st.namespace != nil && st.namespace.DeletionTimestamp == nil {
+		if err := c.writer.Delete(ctx, st.namespace); err != nil {
+			return err
+		}
+	}
+	if push {
+		return nil
+	}
+	return c.writer.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1alpha1.SystemNamespace, Name: st.cluster.Name,
+	}})
 }
 
 // agentAnswers says whether the agent of a leaving member takes part. Its Works

@@ -143,20 +143,21 @@ func unpack(m *memberState) (packs []*packed, standing []*discoveryv1.EndpointSl
 	seen := map[string]bool{}
 	for _, d := range m.deliveries {
 		p := &packed{work: d.work, name: d.work.Name, slices: map[string]*discoveryv1.EndpointSlice{}, size: map[string]int{}}
-		p.changed = len(d.slices) != len(d.work.Spec.Workload.Manifests)
+		whole := len(d.slices) == len(d.work.Spec.Workload.Manifests)
+		p.changed = !whole
 		for i, slice := range d.slices {
 			if seen[slice.Name] {
 				p.changed = true
 				continue
 			}
 			seen[slice.Name] = true
-			bytes := 0
-			if !p.changed {
-				bytes = len(d.work.Spec.Workload.Manifests[i].Raw)
-			} else if bytes, err = sizeOf(slice); err != nil {
+			if whole {
+				p.put(slice, len(d.work.Spec.Workload.Manifests[i].Raw))
+			} else if bytes, err := sizeOf(slice); err != nil {
 				return nil, nil, err
+			} else {
+				p.put(slice, bytes)
 			}
-			p.put(slice, bytes)
 			standing = append(standing, slice)
 		}
 		packs = append(packs, p)

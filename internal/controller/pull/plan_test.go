@@ -83,8 +83,9 @@ func (w *world) step(p *discovery.Plan, always ...string) changes {
 		w.t.Fatal(err)
 	}
 	check := func() {
+		held := w.held()
 		for _, name := range always {
-			if !slices.Contains(w.held(), name) {
+			if !slices.Contains(held, name) {
 				w.t.Errorf("%s is in no delivery for a moment", name)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -141,7 +142,7 @@ func (f *Fleet) build(ctx context.Context, o UpOptions) error {
 	}
 	defer held.ReleaseAll()
 	st := &state.Fleet{Instance: rand.Text(), Phase: state.Starting, Bare: o.Bare, Members: o.Members, DataPlane: o.DataPlane}
-	planned := append(p.Components, p.Manager...)
+	planned := slices.Concat(p.Components, p.Manager)
 	for _, pull := range p.Pulls {
 		planned = append(planned, pull.Agent)
 	}
