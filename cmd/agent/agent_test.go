@@ -74,6 +74,18 @@ func TestMixedFleet(t *testing.T) {
 		a.holds(t, "b-foo-b", "foo-a")
 		b.holds(t, "a-foo-a", "foo-b")
 	})
+	t.Run("a slice is made anew with another address type", func(t *testing.T) {
+		for i, m := range members {
+			other := members[1-i]
+			if err := m.Delete(t.Context(), providerSlice("foo-"+m.name)); err != nil {
+				t.Fatal(err)
+			}
+			anew := providerSlice("foo-"+m.name, fmt.Sprintf("2001:db8::%d", i+1))
+			anew.AddressType = discoveryv1.AddressTypeIPv6
+			m.create(t, anew)
+			hasAddressType(t, other, m.name+"-foo-"+m.name, discoveryv1.AddressTypeIPv6)
+		}
+	})
 	t.Run("a silent agent takes nothing away", func(t *testing.T) {
 		stop()
 		hub.clusterReason(t, "b", clusterv1alpha1.ReasonAgentSilent)
@@ -114,6 +126,21 @@ func TestMixedFleet(t *testing.T) {
 		gone(t, b, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foo"}})
 		gone(t, b, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.SystemNamespace, Name: clusterv1alpha1.AgentName}})
 		gone(t, hub, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-b", Name: clusterv1alpha1.AgentName}})
+	})
+}
+
+// hasAddressType waits until a slice has an address type, which cannot be changed.
+func hasAddressType(t *testing.T, s *site, name string, want discoveryv1.AddressType) {
+	t.Helper()
+	eventually(t, "address type of "+name, func(ctx context.Context) string {
+		slice := &discoveryv1.EndpointSlice{}
+		if err := s.Get(ctx, client.ObjectKey{Namespace: "shop", Name: name}, slice); err != nil {
+			return err.Error()
+		}
+		if slice.AddressType != want {
+			return fmt.Sprintf("is %s, want %s", slice.AddressType, want)
+		}
+		return ""
 	})
 }
 

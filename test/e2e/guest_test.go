@@ -238,8 +238,8 @@ func TestJoinedLater_C27(t *testing.T) {
 	s.createNamespace("member3")
 	s.putSlice("member3", "foo", "foo-a")
 	s.createMCS("foo")
-	two := []string{"member1", "member2"}
-	s.waitSpread(spread{service: "foo", providers: two, consumers: two})
+	before := allBut(f, "member3")
+	s.waitSpread(spread{service: "foo", providers: before, consumers: before})
 	s.waitReady("foo")
 
 	join(t, f, "member3")

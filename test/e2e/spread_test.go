@@ -42,8 +42,9 @@ func TestSpread(t *testing.T) {
 	s.waitCollected(s.all("foo"), s.all("bar"))
 	s.waitReady("foo")
 	s.waitReady("bar")
-	s.waitEvent(mcs.UID, networkingv1alpha1.EventDispatchEndpointSliceSucceed, "3 of 3")
-	s.waitEvent(mcs.UID, networkingv1alpha1.EventSyncServiceSucceed, "3 of 3")
+	everywhere := fmt.Sprintf("%d of %d", len(f.names()), len(f.names()))
+	s.waitEvent(mcs.UID, networkingv1alpha1.EventDispatchEndpointSliceSucceed, everywhere)
+	s.waitEvent(mcs.UID, networkingv1alpha1.EventSyncServiceSucceed, everywhere)
 	checkMarks(s, "foo")
 
 	_, others, err := s.worksOf(t.Context())

@@ -265,6 +265,11 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service ty
 	if err != nil {
 		return retryable(err)
 	}
+	if len(changes.Delete) > 0 {
+		// What was deleted to be made anew, with another address type, is made now:
+		// of our own deletions no event is told.
+		c.queues.Add(m.Name(), service)
+	}
 	return plan.RecheckAfter, nil
 }
 
