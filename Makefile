@@ -34,7 +34,9 @@ LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).git
 
 # Settings for the caller; help prints them.
 KEEP      ?=#@ demo: 1 keeps the fleet afterwards and says what to try next
-MEMBERS   ?=#@ demo: number of member clusters
+MEMBERS   ?=#@ demo, chaos: number of member clusters
+SEED      ?=#@ chaos: seed of the first round; alone, of the only one (default: a new one, which is shown)
+DURATION  ?=#@ chaos: how long to go on with rounds (default: 10m)
 TESTFLAGS ?=#@ test: more flags for go test, for example TESTFLAGS='-v -run TestName'
 BENCH     ?= .#@ bench-go: which benchmarks, a regular expression
 N         ?= 5#@ bench: number of members, or several: N='5 10 20'
@@ -56,6 +58,15 @@ build: build-namesake build-sandbox ## compile everything into bin/
 .PHONY: demo
 demo: build packages ## show the main job on three real control planes
 	$(BIN)/sandbox demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(MEMBERS),--members $(MEMBERS))
+
+.PHONY: test-chaos
+test-chaos: ## run a short form of the chaos test, with seeds that are known
+	NAMESAKE_BIN=$(BIN) go test -count 1 -timeout 10m $(TESTFLAGS) ./test/chaos
+
+.PHONY: chaos
+chaos: build ## break what a fleet depends on, at random, until something is found (docs/chaos.md)
+	NAMESAKE_BIN=$(BIN) go test -count 1 -timeout 0 -v -run TestChaos ./test/chaos \
+		-chaos.seed $(or $(SEED),$(shell date +%s)) -chaos.duration $(or $(DURATION),$(if $(SEED),0s,10m)) -chaos.members $(or $(MEMBERS),5)
 
 .PHONY: bench
 bench: build ## measure speed and cost on fleets of N members: tables, JSON and plots
@@ -86,7 +97,7 @@ build-kubebox: ## compile Kubernetes into bin/kubebox (six minutes the first tim
 
 .PHONY: test
 test: build packages ## run every test, and fail if one leaves a process behind
-	@+tools/leave-nothing.sh $(MAKE) --keep-going test-unit test-sandbox test-e2e
+	@+tools/leave-nothing.sh $(MAKE) --keep-going test-unit test-sandbox test-e2e test-chaos
 
 .PHONY: packages
 packages: ## install the Debian packages that the data plane needs, or say which
@@ -94,7 +105,7 @@ packages: ## install the Debian packages that the data plane needs, or say which
 
 .PHONY: test-unit
 test-unit: ## run the tests of the root module, on a real API server where they need one
-	KUBEBUILDER_ASSETS=$(ASSETS) KUBE_CACHE_MUTATION_DETECTOR=true go test -p 2 -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -v /test/e2e)
+	KUBEBUILDER_ASSETS=$(ASSETS) KUBE_CACHE_MUTATION_DETECTOR=true go test -p 2 -timeout 10m $(TESTFLAGS) $$(go list ./... | grep -Ev '/test/(e2e|chaos$$)')
 
 .PHONY: test-sandbox
 test-sandbox: ## run the tests of the sandbox module

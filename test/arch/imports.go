@@ -129,7 +129,7 @@ func coreIsPure(t *Tree) []Finding {
 func blackBox(t *Tree) []Finding {
 	var found []Finding
 	for _, file := range t.Go {
-		if !file.In("test/e2e", "test/bench") {
+		if !file.In("test/e2e", "test/bench", "test/chaos") {
 			continue
 		}
 		for _, imported := range file.Imports() {

@@ -24,7 +24,7 @@ func Rules() []Rule {
 		},
 		{
 			"black-box tests stay outside", blackBox,
-			"test/e2e and test/bench see what a user sees, through kubeconfigs: use api/ and client-go, or test inside internal/",
+			"test/e2e, test/bench and test/chaos see what a user sees, through kubeconfigs: use api/ and client-go, or test inside internal/",
 		},
 		{
 			"one package writes", onePackageWrites,
