@@ -16,9 +16,12 @@ var (
 	restFlag     = flag.Duration("chaos.rest", 10*time.Second, "how long nothing may be written at the end of a round")
 )
 
-// seeds are run where none is asked for: the first ones for all, others because
-// they found something once.
+// seeds are run where none is asked for: the first ones for all, others because they
+// found something once.
 var seeds = []uint64{1}
+
+// shortSteps is how many steps of them. A round of more begins with the same.
+const shortSteps = 40
 
 // TestChaos breaks things at random, and finds nothing.
 func TestChaos(t *testing.T) {
@@ -40,6 +43,7 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	if *seedFlag == 0 {
+		opts.steps, opts.rest = shortSteps, moment
 		for _, s := range seeds {
 			if !run(s) {
 				return

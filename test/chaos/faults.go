@@ -191,7 +191,7 @@ func (r *round) hubStopped(string) (heal func()) {
 }
 
 // catchingUp is a heal after which caches come back by client-go's back-off: after as
-// long as they were away, and at most half a minute later.
+// long as they were away.
 func (r *round) catchingUp(heal func(), subjects ...string) func() {
 	began := time.Now()
 	return func() {
@@ -206,8 +206,9 @@ func (r *round) catchingUp(heal func(), subjects ...string) func() {
 	}
 }
 
-// lastBackOff of client-go's caches.
-const lastBackOff = 30 * time.Second
+// lastBackOff of caches: a hub that is away for longer loses its lease, and begins
+// anew.
+const lastBackOff = 15 * time.Second
 
 func (r *round) managerKilled(string) (heal func()) {
 	return r.backToWork(r.signalled(hubName, hubManager, "kill", "restart"))
