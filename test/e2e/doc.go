@@ -4,7 +4,8 @@
 // One fleet of three members serves most tests, each in a namespace of its own
 // (a site). All tests are parallel to the testing package; who calls together
 // runs beside others, and who calls alone has the fleet to itself, because it
-// stops things or measures time.
+// stops things or measures time. NAMESAKE_E2E_PULL names members that an agent
+// stands in for: the tests are the same for them.
 //
 //	fleet.go    a fleet: programs, components, faults, clients
 //	site.go     a namespace of one test: Services, pods, slices, wishes
