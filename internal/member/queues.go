@@ -24,7 +24,8 @@ type Reconciler[K comparable] interface {
 	Reconcile(ctx context.Context, m *Member, key K) (time.Duration, error)
 	// Seed calls add for every key that may need work in the member. It is called
 	// when the member is first seen, when its slices are known, and when it comes
-	// back; whatever was missed meanwhile is found by it.
+	// back; whatever was missed meanwhile is found by it. What is known to have
+	// changed is looked at before all that.
 	Seed(ctx context.Context, m *Member, add func(K)) error
 }
 
@@ -48,6 +49,7 @@ type Queues[K comparable] struct {
 // queue is that of one member.
 type queue[K comparable] struct {
 	workqueue.TypedRateLimitingInterface[K]
+	lanes  *lanes[K]
 	member *Member
 	ended  chan struct{}
 }
@@ -137,7 +139,7 @@ func (q *Queues[K]) seed(m *Member) {
 		return
 	}
 	q.spawn(func(ctx context.Context) {
-		if err := q.reconciler.Seed(ctx, m, mq.Add); err != nil && ctx.Err() == nil {
+		if err := q.reconciler.Seed(ctx, m, mq.addLater); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot gather work for a member", "member", m.id.Name)
 		}
 	})
@@ -159,16 +161,33 @@ func (q *Queues[K]) queueOf(m *Member) *queue[K] {
 		}
 		q.end(m.id)
 	}
-	mq := &queue[K]{
-		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.TypedRateLimiter[K](jittered[K]{workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)}),
-			workqueue.TypedRateLimitingQueueConfig[K]{Name: q.name + "/" + string(m.id.Name)}),
-		member: m,
-		ended:  make(chan struct{}),
-	}
+	mq := newQueue[K](q.name+"/"+string(m.id.Name), m)
 	q.queues[m.id] = mq
 	q.spawn(func(ctx context.Context) { q.drain(ctx, mq) })
 	return mq
+}
+
+// newQueue returns a queue of that name for a member.
+func newQueue[K comparable](name string, m *Member) *queue[K] {
+	order := newLanes[K]()
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+		Name:  name,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order}),
+	})
+	return &queue[K]{
+		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.TypedRateLimiter[K](jittered[K]{workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)}),
+			workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying}),
+		lanes:  order,
+		member: m,
+		ended:  make(chan struct{}),
+	}
+}
+
+// addLater has a key looked at after those that are known to have changed.
+func (mq *queue[K]) addLater(key K) {
+	mq.lanes.later(key)
+	mq.Add(key)
 }
 
 // end stops the queue of one member. The lock is held.
