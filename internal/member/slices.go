@@ -277,7 +277,8 @@ func (s *SliceStore) Delete(obj any) error {
 }
 
 // Replace implements cache.ReflectorStore: a full list, at the start or after a
-// watch was lost. Only the differences are told.
+// watch was lost. Only the differences are told, and of the first list no more than
+// that it has come: to whoever needs to know, everything in it is as new.
 func (s *SliceStore) Replace(list []any, listVersion string) error {
 	var changes []change
 
@@ -310,11 +311,12 @@ func (s *SliceStore) Replace(list []any, listVersion string) error {
 	s.complete = true
 	s.mu.Unlock()
 
-	for _, c := range changes {
-		s.changed(c.old, c.current)
-	}
 	if first {
 		s.synced()
+		return nil
+	}
+	for _, c := range changes {
+		s.changed(c.old, c.current)
 	}
 	return nil
 }
