@@ -100,6 +100,7 @@ func addCluster(p parts) error {
 		FailureThreshold:   p.opts.ClusterFailureThreshold,
 		SuccessThreshold:   p.opts.ClusterSuccessThreshold,
 		EnablementInterval: p.opts.ClusterEnablementInterval,
+		NodeSummary:        p.opts.ClusterNodeSummary,
 	}, cluster.Self{Name: p.cluster, Connect: p.connect, Reported: p.reported.take})
 }
 

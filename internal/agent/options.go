@@ -39,6 +39,7 @@ type Options struct {
 	ClusterSuccessThreshold      time.Duration
 	ClusterLeaseRenewInterval    time.Duration
 	ClusterEnablementInterval    time.Duration
+	ClusterNodeSummary           bool
 }
 
 // NewOptions returns the defaults.
@@ -85,6 +86,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ClusterLeaseRenewInterval, "cluster-lease-renew-interval", o.ClusterLeaseRenewInterval, "How often the hub is told that the agent lives. A quarter of the hub's --cluster-monitor-grace-period, or less.")
 	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval,
 		"How often the cluster is asked which kinds it serves.")
+	fs.BoolVar(&o.ClusterNodeSummary, "cluster-node-summary", o.ClusterNodeSummary, "Count the nodes of the cluster as often, if it was registered with --node-summary.")
 }
 
 // Validate says what is wrong with the options, all at once.

@@ -80,6 +80,7 @@ func addCluster(p parts) error {
 		FailureThreshold:   p.opts.ClusterFailureThreshold,
 		SuccessThreshold:   p.opts.ClusterSuccessThreshold,
 		EnablementInterval: p.opts.ClusterEnablementInterval,
+		NodeSummary:        p.opts.ClusterNodeSummary,
 		MonitorGracePeriod: p.opts.ClusterMonitorGracePeriod,
 	})
 }

@@ -52,6 +52,7 @@ type Options struct {
 	ClusterSuccessThreshold      time.Duration
 	ClusterMonitorGracePeriod    time.Duration
 	ClusterEnablementInterval    time.Duration
+	ClusterNodeSummary           bool
 
 	// UnreachablePolicy and UnreachableGracePeriod are for services without
 	// spec.unreachableProviders.
@@ -126,6 +127,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ClusterMonitorGracePeriod, "cluster-monitor-grace-period", o.ClusterMonitorGracePeriod, "How long a pull member's lease may be overdue before its state is Unknown.")
 	fs.DurationVar(&o.ClusterEnablementInterval, "cluster-api-enablement-interval", o.ClusterEnablementInterval,
 		"How often a member is asked which kinds it serves.")
+	fs.BoolVar(&o.ClusterNodeSummary, "cluster-node-summary", o.ClusterNodeSummary, "Count the nodes of members as often, of those that were joined with --node-summary.")
 
 	fs.StringVar(&o.UnreachablePolicy, "unreachable-providers-policy", o.UnreachablePolicy,
 		"What happens to the endpoints of a provider whose API server cannot be reached, where a MultiClusterService does not say it itself: "+

@@ -62,6 +62,7 @@ func usualFleet() fleetOptions {
 			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",
 			"--cluster-monitor-grace-period=4s",
 			"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
+			"--cluster-node-summary",
 		},
 		agentArgs: []string{
 			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",

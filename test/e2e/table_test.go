@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -165,5 +166,41 @@ func TestClusterStatus(t *testing.T) {
 			}
 			return fmt.Errorf("enablements %v", c.Status.APIEnablements)
 		})
+	}
+}
+
+// Nodes are counted where the hub may list them, and only there.
+func TestNodeSummary(t *testing.T) {
+	f := alone(t)
+	const member = "member1"
+	if _, err := f.ctl(t.Context(), "unjoin", member, "--cluster-kubeconfig", f.hubPath(member)); err != nil {
+		t.Fatal(err)
+	}
+	comeBack(t, f, member)
+	for name, ready := range map[string]corev1.ConditionStatus{"counted-1": corev1.ConditionTrue, "counted-2": corev1.ConditionFalse} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := f.members[member].Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.members[member].Delete(context.WithoutCancel(t.Context()), node) })
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		if err := f.members[member].Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join(t, f, member, "--node-summary")
+	within(t, patience, "nodes are counted", func(ctx context.Context) error {
+		c := &clusterv1alpha1.Cluster{}
+		if err := f.hub.Get(ctx, client.ObjectKey{Name: member}, c); err != nil {
+			return err
+		}
+		if n := c.Status.NodeSummary; n == nil || n.TotalNum != 2 || n.ReadyNum != 1 {
+			return fmt.Errorf("summary %+v, want 1 of 2 ready", n)
+		}
+		return nil
+	})
+	other := &clusterv1alpha1.Cluster{}
+	if err := f.hub.Get(t.Context(), client.ObjectKey{Name: "member2"}, other); err != nil || other.Status.NodeSummary != nil {
+		t.Errorf("member2, joined without it: %+v, %v", other.Status.NodeSummary, err)
 	}
 }

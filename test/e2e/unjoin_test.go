@@ -110,14 +110,15 @@ func TestUnjoinDeadMember_C29(t *testing.T) {
 }
 
 // join joins a member over the path that faults can cut, or registers it and
-// starts its agent.
-func join(t *testing.T, f *fleet, member string) {
+// starts its agent. flags are for a member that is joined.
+func join(t *testing.T, f *fleet, member string, flags ...string) {
 	t.Helper()
 	if slices.Contains(f.pull, member) {
 		f.register(t, member)
 		return
 	}
-	if _, err := f.ctl(context.WithoutCancel(t.Context()), "join", member, "--cluster-kubeconfig", f.hubPath(member)); err != nil {
+	args := append([]string{member, "--cluster-kubeconfig", f.hubPath(member)}, flags...)
+	if _, err := f.ctl(context.WithoutCancel(t.Context()), "join", args...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -39,7 +39,7 @@ func (j *joining) writeAccount(ctx context.Context) (string, error) {
 	if err := j.ensure(ctx, j.member, account, func() {}); err != nil {
 		return "", err
 	}
-	if err := j.ensure(ctx, j.member, role, func() { role.Rules = membership.Rules() }); err != nil {
+	if err := j.ensure(ctx, j.member, role, func() { role.Rules = membership.Rules(j.NodeSummary) }); err != nil {
 		return "", err
 	}
 	err = j.ensure(ctx, j.member, binding, func() {

@@ -25,6 +25,8 @@ type Options struct {
 	// Provider, Region and Zones describe the member.
 	Provider, Region string
 	Zones            []string
+	// NodeSummary lets its nodes be listed.
+	NodeSummary bool
 	// Force takes the member over from another hub.
 	Force bool
 	// WaitTimeout is how long to wait for Ready; zero does not wait.
@@ -42,6 +44,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Provider, "provider", "", "provider of the cluster, for example the name of a cloud")
 	flags.StringVar(&o.Region, "region", "", "region that the cluster stands in")
 	flags.StringSliceVar(&o.Zones, "zone", nil, "zones that the cluster stands in")
+	flags.BoolVar(&o.NodeSummary, "node-summary", false, "let the hub list nodes there, to count them (see --cluster-node-summary of the controller-manager)")
 	flags.BoolVar(&o.Force, "force", false, "take the cluster over from another hub, which loses its access")
 	flags.DurationVar(&o.WaitTimeout, "wait-timeout", 60*time.Second, "how long to wait until the hub finds the cluster Ready; 0 does not wait")
 	flags.DurationVar(&o.TokenWait, "token-wait", 10*time.Second, "how long to wait for the cluster to issue a token")

@@ -29,15 +29,19 @@ var TokenSecrets = [2]string{"namesake-token", "namesake-token-2"}
 
 // Rules are the rights of the hub in a member, and the least that it can work
 // with: it reads and writes services and slices, it makes namespaces that a
-// service needs, and it asks how the API server is.
-func Rules() []rbacv1.PolicyRule {
+// service needs, and it asks how the API server is. nodes adds that it counts nodes.
+func Rules(nodes bool) []rbacv1.PolicyRule {
 	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-	return []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: write},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: write},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch", "create"}},
 		{NonResourceURLs: []string{"/readyz", "/livez", "/version", "/api", "/api/*", "/apis", "/apis/*"}, Verbs: []string{"get"}},
 	}
+	if nodes {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
+	}
+	return rules
 }
 
 // AccountObject is the ServiceAccount, with nothing but its name.

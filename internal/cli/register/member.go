@@ -46,7 +46,7 @@ func (r *registering) writeAccount(ctx context.Context) (string, error) {
 	}{
 		{config, func() { config.Data = wanted.Data }},
 		{account, func() {}},
-		{clusterRole, func() { clusterRole.Rules = membership.Rules() }},
+		{clusterRole, func() { clusterRole.Rules = membership.Rules(r.NodeSummary) }},
 		{clusterBinding, func() {
 			clusterBinding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.Agent}
 			clusterBinding.Subjects = subjects

@@ -39,6 +39,8 @@ type Options struct {
 	// Provider, Region and Zones describe the member.
 	Provider, Region string
 	Zones            []string
+	// NodeSummary lets its nodes be listed.
+	NodeSummary bool
 	// Force takes the member over from another hub.
 	Force bool
 }
@@ -59,6 +61,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Provider, "provider", "", "provider of the cluster, for example the name of a cloud")
 	flags.StringVar(&o.Region, "region", "", "region that the cluster stands in")
 	flags.StringSliceVar(&o.Zones, "zone", nil, "zones that the cluster stands in")
+	flags.BoolVar(&o.NodeSummary, "node-summary", false, "let the hub list nodes there, to count them (see --cluster-node-summary of the agent)")
 	flags.BoolVar(&o.Force, "force", false, "take the cluster over from another hub, or another name")
 }
 

@@ -104,6 +104,9 @@ func (c *Controller) report(ctx context.Context, st *state, written *clusterv1al
 		if !equality.Semantic.DeepEqual(st.cluster.Status.APIEnablements, p.Served.groups) {
 			status["apiEnablements"] = p.Served.groups
 		}
+		if p.Served.nodes != nil && !equality.Semantic.DeepEqual(st.cluster.Status.NodeSummary, p.Served.nodes) {
+			status["nodeSummary"] = map[string]any{"totalNum": p.Served.nodes.TotalNum, "readyNum": p.Served.nodes.ReadyNum}
+		}
 	}
 	if len(status) == 0 {
 		return nil

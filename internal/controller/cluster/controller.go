@@ -41,6 +41,8 @@ type Options struct {
 	SuccessThreshold time.Duration
 	// EnablementInterval is how often it is asked what it serves.
 	EnablementInterval time.Duration
+	// NodeSummary has its nodes counted as often, if it lets them be listed.
+	NodeSummary bool
 	// MonitorGracePeriod is how long an agent's lease may be overdue.
 	MonitorGracePeriod time.Duration
 }
@@ -104,7 +106,7 @@ func newController(mgr ctrl.Manager, members *member.Registry, opts Options) *Co
 	return &Controller{
 		opts: opts, reader: mgr.GetClient(), members: members,
 		writer: apply.NewWriter(mgr.GetClient(), "namesake-cluster"), wrote: apply.NewMemory(),
-		served: newServed(opts.EnablementInterval), beats: &beats{last: map[string]beat{}}, abandoned: map[string]types.UID{},
+		served: newServed(opts), beats: &beats{last: map[string]beat{}}, abandoned: map[string]types.UID{},
 	}
 }
 

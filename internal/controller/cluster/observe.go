@@ -82,12 +82,12 @@ func (c *Controller) observe(ctx context.Context, name string) (_ *state, found 
 		return st, true, err
 	}
 	st.secret, st.secretErr = c.readSecret(ctx, st.cluster)
-	c.observeHealth(st)
+	c.observeHealth(ctx, st)
 	return st, true, nil
 }
 
 // observeHealth asks the member itself.
-func (c *Controller) observeHealth(st *state) {
+func (c *Controller) observeHealth(ctx context.Context, st *state) {
 	st.asked = true
 	st.health, st.known = c.members.Health(nameOf(st.cluster.Name))
 	m, connected := c.members.Get(nameOf(st.cluster.Name))
@@ -96,7 +96,7 @@ func (c *Controller) observeHealth(st *state) {
 	}
 	if connected && st.health.Reachable {
 		// Whether it is ready or not: what it lacks may be why it is not.
-		st.served = c.served.of(m, st.now)
+		st.served = c.served.of(ctx, m, st.now)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *Controller) observeSelf(ctx context.Context) (_ *state, found bool, err
 	case err != nil:
 		return nil, false, fmt.Errorf("reading cluster %s: %w", c.self.Name, err)
 	}
-	c.observeHealth(st)
+	c.observeHealth(ctx, st)
 	return st, true, nil
 }
 
@@ -204,11 +204,14 @@ type enablements struct {
 	groups   []clusterv1alpha1.APIEnablement
 	complete bool
 	message  string
+	// nodes is nil when they are not counted.
+	nodes *clusterv1alpha1.NodeSummary
 }
 
 // served remembers what members serve, so that they are asked now and then only.
 type served struct {
 	interval time.Duration
+	nodes    bool
 	mu       sync.Mutex
 	answers  map[string]answer
 }
@@ -224,12 +227,12 @@ type answer struct {
 const retryServed = 30 * time.Second
 
 // newServed returns a memory that knows nothing.
-func newServed(interval time.Duration) *served {
-	return &served{interval: interval, answers: map[string]answer{}}
+func newServed(opts Options) *served {
+	return &served{interval: opts.EnablementInterval, nodes: opts.NodeSummary, answers: map[string]answer{}}
 }
 
 // of returns what a member serves, asking it when that is not known or is old.
-func (s *served) of(m *member.Member, now time.Time) *enablements {
+func (s *served) of(ctx context.Context, m *member.Member, now time.Time) *enablements {
 	name := string(m.Name())
 	s.mu.Lock()
 	known := s.answers[name]
@@ -238,6 +241,9 @@ func (s *served) of(m *member.Member, now time.Time) *enablements {
 		return known.found
 	}
 	found, err := ask(m)
+	if err == nil && s.nodes {
+		found.nodes, err = countNodes(ctx, m)
+	}
 	fresh := answer{from: m.ID(), until: now.Add(s.interval), found: found}
 	if err != nil {
 		fresh.until = now.Add(min(s.interval, retryServed))
@@ -286,4 +292,34 @@ func ask(m *member.Member) (*enablements, error) {
 	}
 	slices.SortFunc(out.groups, func(a, b clusterv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
 	return out, nil
+}
+
+// nodePage is how many nodes are read at once: they are large.
+const nodePage = 200
+
+// countNodes counts a member's nodes. Nil: it does not let them be listed.
+func countNodes(ctx context.Context, m *member.Member) (*clusterv1alpha1.NodeSummary, error) {
+	out := &clusterv1alpha1.NodeSummary{}
+	list := &corev1.NodeList{}
+	for more := true; more; more = list.Continue != "" {
+		err := m.Client().List(ctx, list, client.Limit(nodePage), client.Continue(list.Continue))
+		if apierrors.IsForbidden(err) {
+			return nil, nil // joined without --node-summary
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the nodes of member %q: %w", m.Name(), err)
+		}
+		for i := range list.Items {
+			out.TotalNum++
+			if slices.ContainsFunc(list.Items[i].Status.Conditions, isReady) {
+				out.ReadyNum++
+			}
+		}
+	}
+	return out, nil
+}
+
+// isReady says whether a condition is that of a node that is ready.
+func isReady(c corev1.NodeCondition) bool {
+	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
