@@ -139,7 +139,7 @@ func (p *plane) account(ctx context.Context) (*bill, error) {
 		b.members = b.members.plus(counts)
 	}
 	if p.metricsURL != "" {
-		if b.cpu, err = processMetric(ctx, p.metricsURL, "process_cpu_seconds_total"); err != nil {
+		if b.cpu, err = sumMetric(ctx, p.metricsURL, "process_cpu_seconds_total"); err != nil {
 			return nil, err
 		}
 	}
@@ -176,8 +176,8 @@ func (s *site) metered(ctx context.Context, ownHub, ownMembers requests, do func
 	return after.since(before, ownHub, ownMembers), nil
 }
 
-// processMetric reads one number of a process.
-func processMetric(ctx context.Context, url, name string) (float64, error) {
+// sumMetric reads a metric of a process, with all labels together.
+func sumMetric(ctx context.Context, url, name string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, fmt.Errorf("reading %s: %w", url, err)
@@ -187,13 +187,23 @@ func processMetric(ctx context.Context, url, name string) (float64, error) {
 		return 0, fmt.Errorf("reading %s: %w", url, err)
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, 16<<20))
+	sum, found := 0.0, false
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, 64<<20))
 	for lines.Scan() {
-		if value, found := strings.CutPrefix(lines.Text(), name+" "); found {
-			return strconv.ParseFloat(value, 64)
+		rest, ok := strings.CutPrefix(lines.Text(), name)
+		if !ok || rest == "" || rest[0] != ' ' && rest[0] != '{' {
+			continue
 		}
+		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading %s: %w", name, err)
+		}
+		sum, found = sum+value, true
 	}
-	return 0, errors.Join(fmt.Errorf("%s has no %s", url, name), lines.Err())
+	if !found {
+		return 0, errors.Join(fmt.Errorf("%s has no %s", url, name), lines.Err())
+	}
+	return sum, nil
 }
 
 // memory follows how much memory the control plane's process takes.
@@ -220,7 +230,7 @@ func (m *memory) now(ctx context.Context) (float64, error) {
 	if m.url == "" {
 		return 0, nil
 	}
-	rss, err := processMetric(ctx, m.url, "process_resident_memory_bytes")
+	rss, err := sumMetric(ctx, m.url, "process_resident_memory_bytes")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.peak = max(m.peak, rss)

@@ -5,6 +5,7 @@
 //	bench run --members 5       starts a fleet by bin/sandbox, measures, takes it down
 //	bench run --kubeconfig-dir  measures any control plane that serves this API
 //	bench report RESULT.json …  writes the tables and plots of earlier runs
+//	bench scale --simulated N   a real hub with many simulated members (scale.go, membersim/)
 //
 // What is measured is in the files of these names:
 //

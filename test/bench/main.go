@@ -27,6 +27,6 @@ func execute() error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(runCommand(), reportCommand())
+	root.AddCommand(runCommand(), reportCommand(), scaleCommand())
 	return root.ExecuteContext(ctx)
 }
