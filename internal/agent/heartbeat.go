@@ -46,7 +46,8 @@ func (h *heartbeat) Start(ctx context.Context) error {
 
 // beat renews the Lease, or makes it.
 func (h *heartbeat) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, h.interval)
+	// A late beat is better than none: the hub may be slow for all.
+	ctx, cancel := context.WithTimeout(ctx, h.interval*missedBeats)
 	defer cancel()
 	lease := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "coordination.k8s.io/v1",

@@ -60,7 +60,7 @@ func usualFleet() fleetOptions {
 		members: 3,
 		managerArgs: []string{
 			"--cluster-status-update-frequency=2s", "--cluster-failure-threshold=4s", "--cluster-success-threshold=1s",
-			"--cluster-monitor-grace-period=4s",
+			"--cluster-monitor-grace-period=6s",
 			"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
 			"--cluster-node-summary",
 		},
