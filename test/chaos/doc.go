@@ -13,6 +13,7 @@
 //	deeds.go    what users do: wishes, slices, Services
 //	meddle.go   what others do to our objects in members
 //	faults.go   what breaks, and heals
+//	pulse.go    how fast the machine is
 //	view.go     what each member holds, by watches
 //	journal.go  what was done and when, for who looks why
 //	settle.go   what must be once everything has healed

@@ -94,6 +94,7 @@ func runRound(t *testing.T, f *fleet, seed uint64, opts options) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() { r.views.watch(ctx, r.ns, f.members) })
+	watching.Go(func() { r.pulse(ctx) })
 	r.run()
 	cancel()
 	watching.Wait()
