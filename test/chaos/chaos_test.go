@@ -21,7 +21,7 @@ var (
 var seeds = []uint64{1}
 
 // shortSteps is how many steps of them. A round of more begins with the same.
-const shortSteps = 40
+const shortSteps = 30
 
 // TestChaos breaks things at random, and finds nothing.
 func TestChaos(t *testing.T) {
