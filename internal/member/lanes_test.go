@@ -10,16 +10,16 @@ func TestLanes(t *testing.T) {
 		// steps: "+a" adds a, "~a" adds it without hurry, "-" takes one.
 		steps, want string
 	}{
-		"in the order of coming":         {steps: "+a +b +c - - -", want: "a b c"},
-		"what changed comes first":       {steps: "~a ~b +c - - -", want: "c a b"},
-		"also while others are taken":    {steps: "~a ~b ~c - +d - - -", want: "a d b c"},
-		"what changes moves up":          {steps: "~a ~b ~c +b - - -", want: "b a c"},
-		"and is not taken twice":         {steps: "~a ~b +a +a ~a - - ~a -", want: "a b a"},
-		"what changed is not put back":   {steps: "+a +b ~a - -", want: "a b"},
-		"a trace is passed over":         {steps: "~a ~b +a - +c - -", want: "a c b"},
-		"or serves when the key is back": {steps: "~a +a - ~b ~a - -", want: "a a b"},
-		"patience is for one time only":  {steps: "~a - ~b +a - -", want: "a a b"},
-		"a key that comes again and all": {steps: "~a +a - ~a ~b +b - -", want: "a b a"},
+		"in the order of coming":         {steps: "+a +b +c - - -", want: "abc"},
+		"what changed comes first":       {steps: "~a ~b +c - - -", want: "cab"},
+		"also while others are taken":    {steps: "~a ~b ~c - +d - - -", want: "adbc"},
+		"what changes moves up":          {steps: "~a ~b ~c +b - - -", want: "bac"},
+		"and is not taken twice":         {steps: "~a ~b +a +a ~a - - ~a -", want: "aba"},
+		"what changed is not put back":   {steps: "+a +b ~a - -", want: "ab"},
+		"a trace is passed over":         {steps: "~a ~b +a - +c - -", want: "acb"},
+		"or serves when the key is back": {steps: "~a +a - ~b ~a - -", want: "aab"},
+		"patience is for one time only":  {steps: "~a - ~b +a - -", want: "aab"},
+		"a key that comes again and all": {steps: "~a +a - ~a ~b +b - -", want: "aba"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			l := newLanes[string]()
@@ -43,7 +43,7 @@ func TestLanes(t *testing.T) {
 				}
 				queued[key] = true
 			}
-			if strings.Join(got, " ") != tc.want {
+			if strings.Join(got, "") != tc.want {
 				t.Errorf("taken: %v, want %s", got, tc.want)
 			}
 			if l.Len() != 0 || len(l.patient) != 0 {
