@@ -97,7 +97,8 @@ func scale(ctx context.Context, o *scaleOptions, out, log io.Writer) (err error)
 	server := httptest.NewUnstartedServer(w.fleet)
 	server.EnableHTTP2 = true
 	server.StartTLS()
-	defer server.Close()
+	// Without waiting for the hub to let go of its connections.
+	defer func() { _ = server.Config.Close() }()
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return w.join(ctx, server) },
 		w.everywhere, w.many, w.restart,
