@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	workv1alpha1 "github.com/namesake-io/namesake/api/work/v1alpha1"
 	"github.com/namesake-io/namesake/internal/apply"
 )
@@ -35,7 +37,7 @@ func (c *Controller) apply(ctx context.Context, p changes) (time.Duration, error
 		if len(errs) > 0 {
 			break
 		}
-		write(work, func(ctx context.Context, w *workv1alpha1.Work) error { return c.wroteOr(w, c.writer.Update(ctx, w)) })
+		write(work, c.update)
 	}
 	for _, work := range p.Delete {
 		if len(errs) > 0 {
@@ -48,6 +50,17 @@ func (c *Controller) apply(ctx context.Context, p changes) (time.Duration, error
 		errs = append(errs, err)
 	}
 	return again, errors.Join(errs...)
+}
+
+// update writes what is the hub's of a Work, which is all but its status. It is
+// not bound to a resourceVersion: what the agent says changes that as often as
+// slices change, and is no reason to look again.
+func (c *Controller) update(ctx context.Context, work *workv1alpha1.Work) error {
+	bare := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+	return c.wroteOr(bare, c.writer.Patch(ctx, bare, map[string]any{
+		"metadata": map[string]any{"uid": work.UID, "labels": work.Labels},
+		"spec":     work.Spec,
+	}))
 }
 
 // wroteOr remembers a write that succeeded.
