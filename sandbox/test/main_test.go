@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -270,17 +272,25 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// listen takes a port of loopback from everybody else.
+// listen takes a port until the test ends, one above a port that is free. Both are
+// below those that the kernel gives to connections, which come and go.
 func listen(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 12000 + rand.N(15000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		below, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port-1)))
+		if err != nil {
+			l.Close()
+			continue
+		}
+		below.Close()
+		t.Cleanup(func() { l.Close() })
+		return port
 	}
-	t.Cleanup(func() { l.Close() })
-	address, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		t.Fatalf("listening on %v", l.Addr())
-	}
-	return address.Port
+	t.Fatal("a hundred ports are taken")
+	return 0
 }
