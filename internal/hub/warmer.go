@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
@@ -17,14 +16,14 @@ import (
 type warmer struct {
 	source  snapshot.Source
 	elected <-chan struct{}
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	queue   workqueue.TypedInterface[types.NamespacedName]
 }
 
 // addWarmer adds the warmer to a manager.
 func addWarmer(p parts) error {
 	w := &warmer{
 		source: p.source, elected: p.mgr.Elected(),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		queue: workqueue.NewTyped[types.NamespacedName](),
 	}
 	p.hooks.wish = append(p.hooks.wish, w.queue.Add)
 	if err := p.mgr.Add(w); err != nil {
@@ -50,27 +49,19 @@ func (w *warmer) Start(ctx context.Context) error {
 		if ended {
 			return nil
 		}
-		if err := w.warm(ctx, service); err != nil {
-			klog.FromContext(ctx).V(4).Info("Cannot read slices ahead, trying again", "service", service, "cause", err)
-			w.queue.AddRateLimited(service)
-		} else {
-			w.queue.Forget(service)
-		}
+		w.warm(ctx, service)
 		w.queue.Done(service)
 	}
 }
 
-// warm reads the slices of a service in all members that answer, or forgets them.
-func (w *warmer) warm(ctx context.Context, service types.NamespacedName) error {
+// warm has the slices of a service read in all members, or forgets them. A member
+// that does not answer reads them when it does.
+func (w *warmer) warm(ctx context.Context, service types.NamespacedName) {
 	for _, m := range w.source.Members.List() {
-		switch {
-		case !w.source.Interest.Has(service):
+		if w.source.Interest.Has(service) {
+			m.Slices().NativeSoon(ctx, service)
+		} else {
 			m.Slices().Forget(service)
-		case m.Slices().Synced() && m.Reachable():
-			if _, err := m.Slices().Native(ctx, service); err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }

@@ -55,6 +55,18 @@ func (r *Registry) List() []*Member {
 	return slices.SortedFunc(maps.Values(r.members), func(a, b *Member) int { return cmp.Compare(a.id.Name, b.id.Name) })
 }
 
+// Listing says whether a member that may answer has not shown its slices yet.
+func (r *Registry) Listing() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, m := range r.members {
+		if m.Reachable() && !m.slices.Synced() {
+			return true
+		}
+	}
+	return false
+}
+
 // Health returns what is known of the newest connection to a member: of one that
 // is still being made before of one that it will replace.
 func (r *Registry) Health(name discovery.ClusterName) (Health, bool) {

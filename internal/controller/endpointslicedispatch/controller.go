@@ -26,6 +26,10 @@ const Name = "endpointsliceDispatch"
 // workers per member.
 const workers = 4
 
+// listWait is how long members that are being listed are waited for at most. One
+// that never answers costs the others this once.
+const listWait = 500 * time.Millisecond
+
 // Board is told how consumers are. It must not block, but for Record.
 type Board interface {
 	// Record takes in how the attempt ended to bring a consumer to a plan.
@@ -61,6 +65,9 @@ type Controller struct {
 	// placed is which service each dispatched slice belongs to, by consumer, so
 	// that a slice whose labels were edited away is still somebody's.
 	placed map[member.ID]map[types.NamespacedName]types.NamespacedName
+	// listed runs while the word of a member that has been listed waits to count.
+	// Nil: none does.
+	listed *time.Timer
 }
 
 // Follower is somebody else who brings the plans to consumers.
@@ -168,8 +175,7 @@ func (c *Controller) memberChanged(e member.Event) {
 			c.sliceChanged(e.Member, slice)
 		}
 	case member.EventSynced:
-		// Now its word counts: what is gone there goes everywhere.
-		c.EnqueueAll()
+		c.memberListed()
 	case member.EventHealth:
 		c.healthChanged()
 	case member.EventLeft:
@@ -181,6 +187,30 @@ func (c *Controller) memberChanged(e member.Event) {
 		if e.GVK == member.NamespaceKind {
 			c.namespaceChanged(e.Member, e.Key.Name)
 		}
+	}
+}
+
+// memberListed has everything looked at: the word of another member counts now, and
+// what is gone there goes everywhere. While others are being listed, as after a
+// start, it waits for them a little, so that everything is looked at once and not
+// once for each of them.
+func (c *Controller) memberListed() {
+	wait := time.Duration(0)
+	if c.source.Members.Listing() {
+		wait = listWait
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.listed == nil:
+		c.listed = time.AfterFunc(wait, func() {
+			c.mu.Lock()
+			c.listed = nil
+			c.mu.Unlock()
+			c.EnqueueAll()
+		})
+	case wait == 0:
+		c.listed.Reset(0)
 	}
 }
 
@@ -245,16 +275,17 @@ func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.
 
 // Reconcile implements member.Reconciler: one service in one consumer.
 func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service types.NamespacedName) (time.Duration, error) {
+	known := m.Slices().Synced()
+	if !known && m.Reachable() {
+		// What stands there is not known. It is looked at once it is known.
+		return 0, nil
+	}
 	plan, err := c.planner.plan(ctx, service)
 	if err != nil {
 		return 0, err
 	}
-	if !m.Slices().Synced() {
-		// What stands there is not known. It is looked at once it is known.
-		if !m.Reachable() {
-			return 0, c.board.Record(ctx, plan, m.Name(), outcomeOf(member.ErrUnreachable))
-		}
-		return 0, nil
+	if !known {
+		return 0, c.board.Record(ctx, plan, m.Name(), outcomeOf(member.ErrUnreachable))
 	}
 	changes := plan.For(m.Name(), standing(m, plan))
 	c.place(m, plan)
