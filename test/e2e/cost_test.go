@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 )
 
@@ -110,11 +113,13 @@ func TestCost(t *testing.T) {
 	})
 
 	t.Run("a start after a kill", func(t *testing.T) {
+		told := statuses(t, f)
 		before, at := countAll(t, f), time.Now()
 		f.killManager(t)()
 		f.waitLeader(t, at)
 		if b := spent(t, f, before); len(b.hub)+len(b.slices)+len(b.services)+len(b.others) > 0 {
-			t.Errorf("nothing has changed, and yet there were writes: hub %s; members %s; %s; %s", b.hub, b.slices, b.services, b.others)
+			t.Errorf("nothing has changed, and yet there were writes: hub %s; members %s; %s; %s\nstatus (-before +after):\n%s",
+				b.hub, b.slices, b.services, b.others, cmp.Diff(told, statuses(t, f)))
 		}
 		// It works, too.
 		s.createMCS("bar", from("member1"))
@@ -133,6 +138,20 @@ func TestCost(t *testing.T) {
 			}
 		}
 	})
+}
+
+// statuses returns the status of every MultiClusterService.
+func statuses(t *testing.T, f *fleet) map[string]networkingv1alpha1.MultiClusterServiceStatus {
+	t.Helper()
+	list := &networkingv1alpha1.MultiClusterServiceList{}
+	if err := f.hub.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]networkingv1alpha1.MultiClusterServiceStatus{}
+	for i := range list.Items {
+		out[client.ObjectKeyFromObject(&list.Items[i]).String()] = list.Items[i].Status
+	}
+	return out
 }
 
 // checkCollectedEndpoints says whether the status counts so many endpoints of a

@@ -262,13 +262,15 @@ func (f *fleet) settle(t *testing.T, member string) {
 	if err := c.Create(context.WithoutCancel(t.Context()), ns); err != nil {
 		t.Fatal(err)
 	}
-	within(t, patience, member+" makes accounts", func(ctx context.Context) error {
+	// Their informers wait for half a minute between two tries in the end, and they
+	// make no account before they have seen all that there are.
+	within(t, 3*patience, member+" makes accounts", func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "default"}, &corev1.ServiceAccount{})
 	})
 	if err := c.Delete(context.WithoutCancel(t.Context()), ns); err != nil {
 		t.Fatal(err)
 	}
-	within(t, patience, member+" removes namespaces", func(ctx context.Context) error {
+	within(t, 3*patience, member+" removes namespaces", func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns)
 		if apierrors.IsNotFound(err) {
 			return nil
