@@ -31,7 +31,7 @@ const (
 	// settleWait is how long consumers that are on their way are waited for before
 	// that is told. What is wrong is told at once. Longer than a restart takes, so
 	// that a restart which changes nothing writes nothing.
-	settleWait    = 5 * time.Second
+	settleWait    = 10 * time.Second
 	reportWorkers = 4
 )
 
