@@ -44,8 +44,9 @@ type ReportInput struct {
 
 // Report returns the status of a MultiClusterService but for the conditions that
 // others write: conditions EndpointSliceCollected, EndpointSliceDispatched and
-// Ready, the reports per cluster, and the lists for people. settled is false
-// while consumers are still being brought up to date.
+// Ready, the reports per cluster, and the lists for people. settled is false while
+// consumers are still being brought up to date, or providers are still to say what
+// they have.
 func (p *Plan) Report(in ReportInput) (_ networkingv1alpha1.MultiClusterServiceStatus, settled bool) {
 	r := reporter{plan: p, in: in, settled: true}
 	clusters := r.clusters()
@@ -109,6 +110,7 @@ func (r *reporter) providerState(name ClusterName, state ProviderState) (reason,
 	case !state.UnreachableSince.IsZero():
 		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; " + r.unreachablePolicy()
 	case !state.Authoritative:
+		r.settled = false
 		return networkingv1alpha1.ReasonProgressing, "waiting for the cluster's own word on its endpoints; those last seen are kept"
 	}
 	return networkingv1alpha1.ReasonAllReady, ""

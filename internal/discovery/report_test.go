@@ -224,7 +224,8 @@ func TestReport(t *testing.T) {
 			},
 		},
 		"a provider that the hub has not asked since it started (C24)": {
-			reported: reported{snapshot: snapshot(crossCluster(), a(), rememberedMember("b", slice("b1", pod("10.2.0.1"))))},
+			wantUnsettled: true,
+			reported:      reported{snapshot: snapshot(crossCluster(), a(), rememberedMember("b", slice("b1", pod("10.2.0.1"))))},
 			want: []string{
 				"EndpointSliceCollected False EndpointSliceCollectedFailed: endpoints are collected from 1 of 2 clusters; b: waiting for the cluster's own word on its endpoints; those last seen are kept",
 				dispatched,
