@@ -9,7 +9,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # Every Go module of the tree. Tools have modules of their own, so that their
 # dependencies never meet ours.
-MODULES := . sandbox tools/golangci-lint tools/controller-gen
+MODULES := . sandbox tools/golangci-lint tools/controller-gen tools/gotestsum
 
 BIN    := $(CURDIR)/bin
 ASSETS := $(BIN)/assets
@@ -60,8 +60,8 @@ demo: build packages ## show the main job on three real control planes
 	$(BIN)/sandbox demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(MEMBERS),--members $(MEMBERS))
 
 .PHONY: test-chaos
-test-chaos: ## run a short form of the chaos test, with seeds that are known
-	NAMESAKE_BIN=$(BIN) go test -count 1 -timeout 10m $(TESTFLAGS) ./test/chaos
+test-chaos: bin/tools/gotestsum ## run a short form of the chaos test, with seeds that are known
+	NAMESAKE_BIN=$(BIN) $(TWICE) --packages ./test/chaos -- -count 1 -timeout 10m $(TESTFLAGS)
 
 .PHONY: chaos
 chaos: build ## break what a fleet depends on, at random, until something is found (docs/chaos.md)
@@ -111,10 +111,16 @@ test-unit: ## run the tests of the root module, on a real API server where they 
 test-sandbox: ## run the tests of the sandbox module
 	cd sandbox && NAMESAKE_BIN=$(BIN) go test -p 1 -timeout 10m $(TESTFLAGS) ./...
 
+# Tests on fleets share the machine with a dozen API servers. One that fails is run
+# once more, by itself and on a fleet of its own; both outcomes are shown. More than
+# two that fail are no accident.
+TWICE = $(TOOLS)/gotestsum --format $(if $(filter -v,$(TESTFLAGS)),standard-verbose,standard-quiet) \
+	--rerun-fails=1 --rerun-fails-max-failures=2 --rerun-fails-run-root-test
+
 .PHONY: test-e2e
-test-e2e: ## run the end-to-end tests, on fleets that bin/sandbox starts
-	NAMESAKE_BIN=$(BIN) go test -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./test/e2e/...
-	NAMESAKE_BIN=$(BIN) $(MIXED) go test -count 1 -timeout 10m -run '$(MIXED_TESTS)' $(TESTFLAGS) ./test/e2e
+test-e2e: bin/tools/gotestsum ## run the end-to-end tests, on fleets that bin/sandbox starts
+	NAMESAKE_BIN=$(BIN) $(TWICE) --packages ./test/e2e/... -- -count 1 -p 1 -timeout 30m $(TESTFLAGS)
+	NAMESAKE_BIN=$(BIN) $(MIXED) $(TWICE) --packages ./test/e2e -- -count 1 -timeout 10m -run '$(MIXED_TESTS)' $(TESTFLAGS)
 
 # Members that an agent stands in for: two of the usual three, and of the five of
 # the larger fleets. The tests do not know which.
@@ -122,8 +128,8 @@ MIXED       := NAMESAKE_E2E_PULL=member2,member3
 MIXED_TESTS := ^(TestSpread|TestLists_C33|TestMemberDown_C26|TestSilentMember_C25|TestUnjoin_C29)$$
 
 .PHONY: test-e2e-mixed
-test-e2e-mixed: ## run all end-to-end tests on fleets of push and pull members (test-e2e runs a few)
-	NAMESAKE_BIN=$(BIN) $(MIXED) go test -count 1 -timeout 30m $(TESTFLAGS) ./test/e2e
+test-e2e-mixed: bin/tools/gotestsum ## run all end-to-end tests on fleets of push and pull members (test-e2e runs a few)
+	NAMESAKE_BIN=$(BIN) $(MIXED) $(TWICE) --packages ./test/e2e -- -count 1 -timeout 30m $(TESTFLAGS)
 
 .PHONY: bench-go
 bench-go: ## run the Go benchmarks of the root module (none of them starts a fleet)
@@ -176,4 +182,9 @@ bin/tools/golangci-lint: tools/golangci-lint/go.mod tools/golangci-lint/go.sum
 bin/tools/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
 	@echo "compiling controller-gen into bin/tools"
 	@cd tools/controller-gen && go build -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	@touch $@
+
+bin/tools/gotestsum: tools/gotestsum/go.mod tools/gotestsum/go.sum
+	@echo "compiling gotestsum into bin/tools"
+	@cd tools/gotestsum && go build -ldflags '-s -w' -o $(CURDIR)/$@ gotest.tools/gotestsum
 	@touch $@

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -36,10 +36,8 @@ import (
 	"github.com/namesake-io/namesake/internal/controller/cluster"
 	"github.com/namesake-io/namesake/internal/controller/endpointslicedispatch"
 	"github.com/namesake-io/namesake/internal/controller/multiclusterservice"
-	"github.com/namesake-io/namesake/internal/feature"
 	"github.com/namesake-io/namesake/internal/member"
 	"github.com/namesake-io/namesake/internal/snapshot"
-	"github.com/namesake-io/namesake/internal/webhook"
 )
 
 // stopTimeout is how long work that is under way may take when the process ends.
@@ -76,20 +74,37 @@ func Run(ctx context.Context, opts *Options) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	return keepRunning(ctx, config, opts)
+	return serve(ctx, config, opts)
+}
+
+// serve runs the servers, and beside them the controllers again and again. When
+// either fails, the other ends in good order.
+func serve(ctx context.Context, config *rest.Config, opts *Options) error {
+	s, err := newServers(config, opts)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.run(ctx) })
+	group.Go(func() error {
+		return keepRunning(ctx, func() error {
+			return runControllers(ctx, config, opts, func() { s.answered.Store(true) })
+		})
+	})
+	return group.Wait()
 }
 
 // keepRunning waits for a hub that does not answer, and begins anew when the lease
 // is lost: a process that ends instead is started again later and later the longer
 // a hub is away.
-func keepRunning(ctx context.Context, config *rest.Config, opts *Options) error {
+func keepRunning(ctx context.Context, run func() error) error {
 	for worked := false; ; {
-		err := RunWith(ctx, config, opts)
+		err := run()
 		worked = worked || errors.Is(err, errLost)
 		if err == nil || ctx.Err() != nil || !worked && !unanswered(err) {
 			return err
 		}
-		klog.FromContext(ctx).Error(err, "Beginning anew", "hub", config.Host)
+		klog.FromContext(ctx).Error(err, "Beginning anew")
 		select {
 		case <-time.After(restartInterval):
 		case <-ctx.Done():
@@ -105,8 +120,14 @@ func unanswered(err error) bool {
 }
 
 // RunWith runs the controllers against a hub until the context ends, or the lease
-// is lost.
+// is lost. It serves nothing.
 func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
+	return runControllers(ctx, config, opts, func() {})
+}
+
+// runControllers does what RunWith says, and calls answered when the hub has said
+// that it serves our kinds.
+func runControllers(ctx context.Context, config *rest.Config, opts *Options, answered func()) error {
 	scheme, err := NewScheme()
 	if err != nil {
 		return err
@@ -117,8 +138,9 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 		return err
 	}
 	if err := checkKinds(config); err != nil {
-		return err // before a manager listens anywhere
+		return err
 	}
+	answered()
 	mgr, err := newManager(config, scheme, opts, lease)
 	if err != nil {
 		return err
@@ -155,11 +177,6 @@ func RunWith(ctx context.Context, config *rest.Config, opts *Options) error {
 	}
 	if err := p.hooks.install(ctx, mgr.GetCache(), p.source.Interest); err != nil {
 		return err
-	}
-	if opts.Webhook.Enabled() {
-		if err := webhook.Add(mgr, opts.Webhook, opts.Features.Enabled(feature.MultiClusterService)); err != nil {
-			return err
-		}
 	}
 	klog.FromContext(ctx).Info("Starting", "hub", config.Host)
 	switch err := mgr.Start(ctx); {
@@ -217,11 +234,9 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options, leas
 		},
 		// A replica that waits has seen everything when its time comes. Names are
 		// unique in one run, and a process may begin anew.
-		Controller:             ctrlconfig.Controller{EnableWarmup: &yes, SkipNameValidation: &yes},
-		Metrics:                metricsserver.Options{BindAddress: opts.MetricsBindAddress},
-		HealthProbeBindAddress: opts.ProbeBindAddress,
-		PprofBindAddress:       opts.PprofBindAddress,
-		LeaderElection:         opts.LeaderElect,
+		Controller:     ctrlconfig.Controller{EnableWarmup: &yes, SkipNameValidation: &yes},
+		Metrics:        metricsserver.Options{BindAddress: "0"}, // the servers are others
+		LeaderElection: opts.LeaderElect,
 		// With a lock of ours, for its identity.
 		LeaderElectionResourceLockInterface: lease,
 		LeaderElectionReleaseOnCancel:       true,
@@ -232,9 +247,6 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options, leas
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a manager: %w", err)
-	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
-		return nil, fmt.Errorf("adding health checks: %w", err)
 	}
 	return mgr, nil
 }

@@ -402,7 +402,8 @@ func TestKeepRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = keepRunning(t.Context(), &rest.Config{Host: server.URL}, opts)
+	opts.MetricsBindAddress, opts.ProbeBindAddress, opts.Webhook.BindAddress = "0", "0", "0"
+	err = serve(t.Context(), &rest.Config{Host: server.URL}, opts)
 	if err == nil || !strings.Contains(err.Error(), "asking the hub for kind Cluster") || asked.Load() < 2 {
 		t.Errorf("asked %d times, then: %v", asked.Load(), err)
 	}

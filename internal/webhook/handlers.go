@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,7 +111,9 @@ func (v serviceValidator) unknown(ctx context.Context, names []string) (out []st
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	for _, name := range names {
-		err := v.clusters.Get(ctx, types.NamespacedName{Name: name}, &clusterv1alpha1.Cluster{})
+		cluster := &metav1.PartialObjectMetadata{}
+		cluster.SetGroupVersionKind(clusterv1alpha1.GroupVersion.WithKind("Cluster"))
+		err := v.clusters.Get(ctx, types.NamespacedName{Name: name}, cluster)
 		switch {
 		case apierrors.IsNotFound(err):
 			out = append(out, name)

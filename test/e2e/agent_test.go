@@ -23,18 +23,7 @@ func TestAgent(t *testing.T) {
 	t.Parallel()
 	o := usualFleet()
 	o.members, o.pull = 2, []string{"member2"}
-	f, err := startFleet(t.Context(), theFleet.programs, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(f.logTails())
-		}
-		if err := f.down(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := apart(t, o)
 	s := servedEverywhere(t, f, "foo")
 	s.createMCS("foo")
 	s.waitSpread(s.all("foo"))

@@ -12,8 +12,8 @@ import (
 	networkingv1alpha1 "github.com/namesake-io/namesake/api/networking/v1alpha1"
 )
 
-// bill is what was written to each API server, leases left out, and what clusters
-// do by themselves for a Service that comes.
+// bill is what was written to each API server, but for what clusters write by
+// themselves.
 type bill struct {
 	hub, slices, services, others requests
 }
@@ -24,11 +24,9 @@ func spent(t *testing.T, f *fleet, before map[string]requests) bill {
 	waitQuiet(t, f)
 	b := bill{hub: requests{}, slices: requests{}, services: requests{}, others: requests{}}
 	for name, counts := range countAll(t, f) {
-		for kind, n := range counts.writesSince(before[name]) {
+		for kind, n := range counts.writesSince(before[name]).byUs(name) {
 			into := b.others
 			switch {
-			case kind.resource == "leases", kind.resource == "ipaddresses":
-				continue
 			case name == hubName:
 				into = b.hub
 			case kind.resource == "endpointslices":
@@ -133,7 +131,7 @@ func TestCost(t *testing.T) {
 		defer cancel()
 		<-ctx.Done()
 		for name, counts := range countAll(t, f) {
-			if writes := counts.writesSince(before[name]).without("leases"); len(writes) > 0 {
+			if writes := counts.writesSince(before[name]).byUs(name); len(writes) > 0 {
 				t.Errorf("%s was written to: %s", name, writes)
 			}
 		}

@@ -14,8 +14,12 @@ import (
 // by default, and gives up a lease sooner, so that tests need not wait.
 var theFleet *fleet
 
-// turn is held by tests that run: shared by those that may run together.
-var turn sync.RWMutex
+// turn is held by tests that run: shared by those that may run together, of which
+// there are as many as seats.
+var (
+	turn  sync.RWMutex
+	seats = make(chan struct{}, 8)
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -79,8 +83,12 @@ func usualFleet() fleetOptions {
 func together(t *testing.T) *fleet {
 	t.Helper()
 	t.Parallel()
+	seats <- struct{}{}
 	turn.RLock()
-	t.Cleanup(turn.RUnlock)
+	t.Cleanup(func() {
+		turn.RUnlock()
+		<-seats
+	})
 	return theFleet
 }
 
@@ -91,4 +99,26 @@ func alone(t *testing.T) *fleet {
 	turn.Lock()
 	t.Cleanup(turn.Unlock)
 	return theFleet
+}
+
+// apart is a fleet of the test's own, beside which others run. Nothing else runs
+// while it starts: five API servers that start take all that two cores have, for
+// longer than a lease lasts.
+func apart(t *testing.T, o fleetOptions) *fleet {
+	t.Helper()
+	turn.Lock()
+	f, err := startFleet(t.Context(), theFleet.programs, o)
+	turn.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(f.logTails())
+		}
+		if err := f.down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
 }

@@ -94,11 +94,17 @@ func (r requests) refused() (count float64) {
 	return count
 }
 
-// without returns the counts of all other resources.
-func (r requests) without(resource string) requests {
+// byUs leaves out what a cluster writes by itself: leases, the addresses of
+// Services, and in members what its controllers say of a node. The hub may do
+// nothing of that there.
+func (r requests) byUs(cluster string) requests {
+	own := []string{"leases", "ipaddresses"}
+	if cluster != hubName {
+		own = append(own, "events", "nodes")
+	}
 	out := requests{}
 	for kind, n := range r {
-		if kind.resource != resource {
+		if !slices.Contains(own, kind.resource) {
 			out[kind] = n
 		}
 	}

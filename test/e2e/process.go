@@ -65,19 +65,34 @@ func (m managerMetrics) one(name string) float64 { return m.by(name, "")[""] }
 // memory is what the process has in memory, in megabytes.
 func (m managerMetrics) memory() float64 { return m.one("process_resident_memory_bytes") / (1 << 20) }
 
-// connections counts the open sockets of a process.
-func connections(t *testing.T, pid int) (count int) {
-	t.Helper()
+// liveHeap is what its last garbage collection found in use, in megabytes.
+func (m managerMetrics) liveHeap() float64 { return m.one("go_gc_heap_live_bytes") / (1 << 20) }
+
+// connections counts the TCP connections of a process to a port.
+func connections(pid, port int) (count int, _ error) {
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
+	sockets := map[string]bool{}
 	for _, path := range open {
-		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, "socket:") {
+		if to, err := os.Readlink(path); err == nil {
+			sockets[to] = true
+		}
+	}
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	if err != nil {
+		return 0, err
+	}
+	remote := fmt.Sprintf(":%04X", port)
+	const remoteAddress, inode = 2, 9 // columns, as proc_pid_net(5) has them
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) > inode && strings.HasSuffix(fields[remoteAddress], remote) && sockets["socket:["+fields[inode]+"]"] {
 			count++
 		}
 	}
-	return count
+	return count, nil
 }
 
 // fetch returns what an HTTP endpoint answers.

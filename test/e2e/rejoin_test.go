@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,16 +19,26 @@ var roundsFlag = flag.Int("e2e.rejoins", 20, "how often a member joins and leave
 
 // footprint is what the controller-manager takes up.
 type footprint struct {
-	goroutines, connections int
-	memory                  float64 // MB
+	goroutines int
+	heap       float64 // MB
+	// connections to the guest.
+	connections int
 }
 
-func (f *fleet) footprint(t *testing.T) footprint {
+func (f *fleet) footprint(t *testing.T, guest *guest) (footprint, error) {
 	t.Helper()
-	m := f.managerMetrics(t)
-	return footprint{
-		goroutines: int(m.one("go_goroutines")), connections: connections(t, f.component(t, hubManager).PID), memory: m.memory(),
+	endpoint, err := url.Parse(guest.cluster.Spec.APIEndpoint)
+	if err != nil {
+		return footprint{}, err
 	}
+	port, err := strconv.Atoi(endpoint.Port())
+	if err != nil {
+		return footprint{}, err
+	}
+	m := f.managerMetrics(t)
+	out := footprint{goroutines: int(m.one("go_goroutines")), heap: m.liveHeap()}
+	out.connections, err = connections(f.component(t, hubManager).PID, port)
+	return out, err
 }
 
 // C29: a member joins and leaves again and again. Each time it is served, and when
@@ -63,22 +75,26 @@ func TestRejoin_C29(t *testing.T) {
 	for range warmUp {
 		serve()
 	}
-	before, start := f.footprint(t), time.Now()
+	before, err := f.footprint(t, g)
+	s.must(err)
+	start := time.Now()
 	for range *roundsFlag {
 		serve()
 	}
 	took := time.Since(start)
 
-	// What ends takes a moment. Memory is given back by and by, which comes to 20 MB
-	// more or less; what is left of a member beside its goroutines and connections
-	// would be its slices and the kinds that it serves.
-	limit := footprint{before.goroutines + 3, before.connections + 2, before.memory + 20 + 0.5*float64(*roundsFlag)}
-	within(t, patience, "all is as before", func(context.Context) error {
-		now := f.footprint(t)
-		if now.goroutines > limit.goroutines || now.connections > limit.connections || now.memory > limit.memory {
-			return fmt.Errorf("%+v before, %+v after %d rounds, want at most %+v", before, now, *roundsFlag, limit)
+	// What each round would leave behind of itself comes to more than this, and what
+	// comes and goes beside it to less.
+	limit := footprint{goroutines: before.goroutines + *roundsFlag/2, heap: before.heap + 5 + 0.25*float64(*roundsFlag)}
+	var after footprint
+	s.eventually("all is as before", func(context.Context) error {
+		if after, err = f.footprint(t, g); err != nil {
+			return err
+		}
+		if after.goroutines > limit.goroutines || after.connections > limit.connections || after.heap > limit.heap {
+			return fmt.Errorf("%+v before, %+v after %d rounds, want at most %+v", before, after, *roundsFlag, limit)
 		}
 		return nil
 	})
-	t.Logf("%d rounds in %s: %+v before, %+v after", *roundsFlag, took.Round(time.Millisecond), before, f.footprint(t))
+	t.Logf("%d rounds in %s: %+v before, %+v after", *roundsFlag, took.Round(time.Millisecond), before, after)
 }

@@ -35,18 +35,7 @@ type absence struct {
 // what they change is everywhere, and nobody lost anything meanwhile.
 func TestReturn_C26(t *testing.T) {
 	t.Parallel()
-	f, err := startFleet(t.Context(), theFleet.programs, fleetOptions{members: 4}.mixed())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(f.logTails())
-		}
-		if err := f.down(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := apart(t, fleetOptions{members: 4}.mixed())
 	absences := []absence{
 		{"killed", "member2", []string{"kill", "member2-apiserver"}, []string{"restart", "member2-apiserver"}},
 		{"stopped", "member3", []string{"stop", "member3-apiserver"}, []string{"cont", "member3-apiserver"}},

@@ -64,8 +64,28 @@ func (f *fleet) newSite(t *testing.T, labels map[string]string) *site {
 		if t.Failed() {
 			t.Log(s.describe())
 		}
+		s.clear()
 	})
 	return s
+}
+
+// clear takes back every wish, so that no later test pays for it: a member that
+// joins is given all services that there are. What a test has broken may keep one
+// for a while.
+func (s *site) clear() {
+	ctx := context.WithoutCancel(s.t.Context())
+	if err := s.hub.DeleteAllOf(ctx, &networkingv1alpha1.MultiClusterService{}, client.InNamespace(s.ns)); err != nil {
+		s.t.Logf("taking the wishes of %s back: %v", s.ns, err)
+		return
+	}
+	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+		left := &networkingv1alpha1.MultiClusterServiceList{}
+		err := s.hub.List(ctx, left, client.InNamespace(s.ns))
+		return err == nil && len(left.Items) == 0, nil
+	})
+	if err != nil {
+		s.t.Logf("wishes of %s are left after %s", s.ns, patience)
+	}
 }
 
 // within waits until try succeeds, and fails the test with its last error.
