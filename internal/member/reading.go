@@ -132,8 +132,26 @@ func (s *SliceStore) read(ctx context.Context, service types.NamespacedName) (do
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	listed, err := s.listPatiently(ctx, service, lacking)
-	return err == nil && s.arrived(service, listed)
+	if err := s.fetch(ctx, s.listPatiently, service, lacking); err != nil {
+		return false
+	}
+	return s.arrived(service, nil)
+}
+
+// fetch takes in the slices of a service as the member has them. All who ask at
+// once get one answer, and whoever ends before waits no longer.
+func (s *SliceStore) fetch(ctx context.Context, list lister, service types.NamespacedName, version string) error {
+	answer := s.asking.DoChan(service.String(), func() (any, error) {
+		listed, err := list(ctx, service, version)
+		s.arrived(service, listed)
+		return nil, err
+	})
+	select {
+	case result := <-answer:
+		return result.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // arrived takes in slices of a service that were read. It says whether those who

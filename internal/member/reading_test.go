@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,38 @@ func TestNativeSoon_forgotten(t *testing.T) {
 		synctest.Wait()
 		expect(t, "reads that are under way", 0, len(r.readings)+len(r.missing))
 		expect(t, "endpoints", 0, len(r.entries[types.NamespacedName{Namespace: "shop", Name: "s1"}].slice.Endpoints))
+	})
+}
+
+// Those who wait and those who cannot get one answer: the member is asked once.
+func TestNative_shares_a_read(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorded()
+		r.replace(t, "5", slice("s1", "1"))
+		r.listed = []discoveryv1.EndpointSlice{*slice("s1", "1")}
+		r.slow(t)
+		go r.soon(t)
+		synctest.Wait()
+		start := time.Now()
+		expect(t, "own slices", []string{"s1@1"}, r.nativeOf(t, foo))
+		expect(t, "waited for the read that was under way", time.Second, time.Since(start))
+		expect(t, "lists beside it", 0, r.asked)
+	})
+}
+
+// Who ends waits for no answer.
+func TestNative_ends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorded()
+		r.replace(t, "5", slice("s1", "1"))
+		r.slow(t)
+		go r.soon(t)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Native(ctx, foo); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want that the context has ended", err)
+		}
 	})
 }
 

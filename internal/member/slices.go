@@ -28,9 +28,8 @@ var errSlicesChanging = errors.New("the service's slices are changing just now")
 // services that somebody wants. Of the others the store keeps the key, so that a
 // cluster full of services costs little.
 type SliceStore struct {
-	// list reads the slices of one service from the member, no older than a version.
-	// listPatiently waits for a member that cannot be reached.
-	list, listPatiently func(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error)
+	// list reads from the member. listPatiently waits for one that cannot be reached.
+	list, listPatiently lister
 	// expected says whether slices of a service will be asked for, as far as is
 	// known before they are: what is kept at once need not be read again. May be
 	// nil.
@@ -58,6 +57,9 @@ type SliceStore struct {
 	missing  []types.NamespacedName
 	wake     chan struct{}
 }
+
+// lister reads the slices of one service, no older than a version.
+type lister func(ctx context.Context, service types.NamespacedName, version string) ([]discoveryv1.EndpointSlice, error)
 
 // change is what a slice was and is.
 type change struct{ old, current *discoveryv1.EndpointSlice }
@@ -98,13 +100,7 @@ func (s *SliceStore) Native(ctx context.Context, service types.NamespacedName) (
 	if lacking == "" {
 		return found, nil
 	}
-	// All who ask at once get one answer.
-	_, err, _ := s.asking.Do(service.String(), func() (any, error) {
-		listed, err := s.list(ctx, service, lacking)
-		s.arrived(service, listed)
-		return nil, err
-	})
-	if err != nil {
+	if err := s.fetch(ctx, s.list, service, lacking); err != nil {
 		return nil, fmt.Errorf("listing slices of service %s: %w", service, err)
 	}
 	s.mu.Lock()
