@@ -62,9 +62,10 @@ type DispatchedSlice struct {
 
 // ProviderState is what a plan knows of one provider.
 type ProviderState struct {
-	// Authoritative, UnreachableSince and LacksSlices as in Cluster.
+	// Authoritative, UnreachableSince, UnreachableWhy and LacksSlices as in Cluster.
 	Authoritative    bool
 	UnreachableSince time.Time
+	UnreachableWhy   string
 	LacksSlices      bool
 	// Slices, Endpoints and Ready count what was collected.
 	Slices, Endpoints, Ready int
@@ -157,8 +158,8 @@ func orderedProviders(clusters []Cluster, selected []ClusterName) []*Cluster {
 func (p *Plan) addProvider(c *Cluster) {
 	state := ProviderState{
 		Authoritative:    c.Authoritative,
-		UnreachableSince: c.UnreachableSince,
-		LacksSlices:      c.LacksSlices,
+		UnreachableSince: c.UnreachableSince, UnreachableWhy: c.UnreachableWhy,
+		LacksSlices: c.LacksSlices,
 	}
 	own := slices.SortedFunc(slices.Values(c.Slices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,14 +107,19 @@ func (r *reporter) providerState(name ClusterName, state ProviderState) (reason,
 	case state.LacksSlices:
 		return networkingv1alpha1.ReasonAPIIncompatible, lacksSlices
 	case !state.UnreachableSince.IsZero() && slices.Contains(r.plan.Retained, name):
-		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; most clusters are silent, so the fault may be the hub's own: its endpoints are kept as last seen"
+		return networkingv1alpha1.ReasonClusterUnreachable, state.unreachableWhy() + "; most clusters are silent, so the fault may be the hub's own: its endpoints are kept as last seen"
 	case !state.UnreachableSince.IsZero():
-		return networkingv1alpha1.ReasonClusterUnreachable, "the API server does not answer; " + r.unreachablePolicy()
+		return networkingv1alpha1.ReasonClusterUnreachable, state.unreachableWhy() + "; " + r.unreachablePolicy()
 	case !state.Authoritative:
 		r.settled = false
 		return networkingv1alpha1.ReasonProgressing, "waiting for the cluster's own word on its endpoints; those last seen are kept"
 	}
 	return networkingv1alpha1.ReasonAllReady, ""
+}
+
+// unreachableWhy says what is wrong with an unreachable provider.
+func (s ProviderState) unreachableWhy() string {
+	return cmp.Or(s.UnreachableWhy, "the API server does not answer")
 }
 
 // unreachablePolicy says what is done with endpoints of an unreachable provider.

@@ -82,13 +82,15 @@ func TestReport(t *testing.T) {
 	a := func() discovery.Cluster { return member("a", slice("a1", pod("10.1.0.1"), pod("10.1.0.2", notReady))) }
 	b := func() discovery.Cluster { return member("b", slice("b1", pod("10.2.0.1"))) }
 	silence := silentFor(time.Hour, rememberedMember("b", slice("b1", pod("10.2.0.1"))))
+	agentless := silence
+	agentless.UnreachableWhy = "its agent is silent"
 	withTemplate := func(s discovery.Snapshot, t *corev1.Service) discovery.Snapshot { s.Template = t; return s }
-	unreachable := func(policy string) []string {
+	unreachable := func(why string) []string {
 		return []string{
-			"EndpointSliceCollected False EndpointSliceCollectedFailed: endpoints are collected from 2 of 3 clusters; b: the API server does not answer; " + policy,
+			"EndpointSliceCollected False EndpointSliceCollectedFailed: endpoints are collected from 2 of 3 clusters; b: " + why,
 			"EndpointSliceDispatched True EndpointSliceDispatchedSucceed: endpoints are dispatched to 3 of 3 clusters",
-			"Ready False ClusterUnreachable: b: the API server does not answer; " + policy,
-			"b ClusterUnreachable: the API server does not answer; " + policy,
+			"Ready False ClusterUnreachable: b: " + why,
+			"b ClusterUnreachable: " + why,
 		}
 	}
 
@@ -235,15 +237,19 @@ func TestReport(t *testing.T) {
 		},
 		"a silent provider, kept (C26)": {
 			reported: reported{snapshot: snapshot(crossCluster(), a(), silence, member("c"))},
-			want:     unreachable("its endpoints are kept as last seen"),
+			want:     unreachable("the API server does not answer; its endpoints are kept as last seen"),
+		},
+		"a provider whose agent is silent": {
+			reported: reported{snapshot: snapshot(crossCluster(), a(), agentless, member("c"))},
+			want:     unreachable("its agent is silent; its endpoints are kept as last seen"),
 		},
 		"a silent provider, to be withdrawn (C26)": {
 			reported: reported{snapshot: snapshot(crossCluster(whenUnreachable(networkingv1alpha1.UnreachableWithdraw, 5*time.Minute)), a(), silence, member("c"))},
-			want:     unreachable("its endpoints follow the policy Withdraw after 5m0s"),
+			want:     unreachable("the API server does not answer; its endpoints follow the policy Withdraw after 5m0s"),
 		},
 		"a silent provider, to be marked (C26)": {
 			reported: reported{snapshot: snapshot(crossCluster(whenUnreachable(networkingv1alpha1.UnreachableMarkNotReady, 2*time.Hour)), a(), silence, member("c"))},
-			want:     unreachable("its endpoints follow the policy MarkNotReady after 2h0m0s"),
+			want:     unreachable("the API server does not answer; its endpoints follow the policy MarkNotReady after 2h0m0s"),
 		},
 		"most are silent: nothing is taken from anybody": {
 			reported: reported{snapshot: snapshot(crossCluster(consumers("a"), whenUnreachable(networkingv1alpha1.UnreachableWithdraw, 0)),

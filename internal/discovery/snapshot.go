@@ -40,6 +40,8 @@ type Cluster struct {
 	// UnreachableSince is when the member's control plane stopped answering.
 	// Zero: it answers.
 	UnreachableSince time.Time
+	// UnreachableWhy says what is wrong. Empty: the API server does not answer.
+	UnreachableWhy string
 	// LacksSlices is true when the member is known not to serve
 	// discovery.k8s.io/v1.
 	LacksSlices bool

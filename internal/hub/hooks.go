@@ -152,5 +152,5 @@ func selectionDiffers(old, current client.Object) bool {
 	}
 	before, after := snapshot.FromCluster(a), snapshot.FromCluster(b)
 	return a.UID != b.UID || before.Leaving != after.Leaving || before.LacksSlices != after.LacksSlices ||
-		!before.UnreachableSince.Equal(after.UnreachableSince) || !maps.Equal(before.Labels, after.Labels)
+		!before.UnreachableSince.Equal(after.UnreachableSince) || before.UnreachableWhy != after.UnreachableWhy || !maps.Equal(before.Labels, after.Labels)
 }

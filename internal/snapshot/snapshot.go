@@ -82,6 +82,7 @@ func FromCluster(c *clusterv1alpha1.Cluster) discovery.Cluster {
 	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil &&
 		ready.Status != metav1.ConditionTrue && unreachable(ready.Reason) {
 		out.UnreachableSince = silentSince(c, ready.LastTransitionTime.Time)
+		out.UnreachableWhy = unreachableWhy[ready.Reason]
 	}
 	return out
 }
@@ -95,6 +96,14 @@ func silentSince(c *clusterv1alpha1.Cluster, notReady time.Time) time.Time {
 		}
 	}
 	return notReady
+}
+
+// unreachableWhy says what a reason of the Ready condition means, where it is not
+// that the API server does not answer.
+var unreachableWhy = map[string]string{
+	clusterv1alpha1.ReasonAgentSilent:        "its agent is silent",
+	clusterv1alpha1.ReasonCredentialRejected: "the API server refuses the hub's credential",
+	clusterv1alpha1.ReasonCredentialInvalid:  "the hub has no valid credential for it",
 }
 
 // unreachable says that a reason of the Ready condition means silence.

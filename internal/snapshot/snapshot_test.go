@@ -42,7 +42,11 @@ func TestFromCluster(t *testing.T) {
 		},
 		"refuses the credential": {
 			conditions: []metav1.Condition{ready(metav1.ConditionFalse, clusterv1alpha1.ReasonCredentialRejected)},
-			want:       discovery.Cluster{UnreachableSince: time.Unix(1000, 0)},
+			want:       discovery.Cluster{UnreachableSince: time.Unix(1000, 0), UnreachableWhy: "the API server refuses the hub's credential"},
+		},
+		"its agent is silent": {
+			conditions: []metav1.Condition{ready(metav1.ConditionUnknown, clusterv1alpha1.ReasonAgentSilent)},
+			want:       discovery.Cluster{UnreachableSince: time.Unix(1000, 0), UnreachableWhy: "its agent is silent"},
 		},
 		"not ready first, silent later": {
 			conditions: []metav1.Condition{ready(metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)},
