@@ -18,7 +18,6 @@ import (
 	utildiscovery "k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/connrotation"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -73,8 +72,7 @@ type Member struct {
 	config   Config
 	tokens   *tokenSource
 	gate     *gate
-	dialer   *connrotation.Dialer
-	base     *http.Transport
+	dialer   *connections
 	prober   *prober
 	client   client.WithWatch
 	watching client.WithWatch
@@ -127,7 +125,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 		return nil, fmt.Errorf("connecting to member %q: %w", cfg.ID.Name, err)
 	}
 	m := &Member{
-		id: cfg.ID, config: cfg, base: base, dialer: dialer, gate: newGate(), emit: emit,
+		id: cfg.ID, config: cfg, dialer: dialer, gate: newGate(), emit: emit,
 		tokens: &tokenSource{token: cfg.Token, reload: cfg.Reload},
 		slices: newSliceStore(),
 	}
@@ -195,9 +193,8 @@ func (m *Member) start(ctx context.Context) {
 // stop ends the member and returns when nothing of it runs any more.
 func (m *Member) stop() {
 	m.cancel()
-	m.dialer.CloseAll()
+	m.dialer.end()
 	m.stopped.Wait()
-	m.base.CloseIdleConnections()
 }
 
 // setHealth takes in what a probe found.

@@ -15,10 +15,9 @@ import (
 type Path struct {
 	gate   *gate
 	tokens *tokenSource
-	base   *http.Transport
 	trip   http.RoundTripper
 	prober *prober
-	close  func()
+	dialer *connections
 
 	mu     sync.Mutex
 	health Health
@@ -32,7 +31,7 @@ func NewPath(cfg Config, interval time.Duration) (*Path, error) {
 		return nil, fmt.Errorf("making a path to %s: %w", cfg.Endpoint, err)
 	}
 	p := &Path{
-		gate: newGate(), base: base, close: dialer.CloseAll,
+		gate: newGate(), dialer: dialer,
 		tokens: &tokenSource{token: cfg.Token, reload: cfg.Reload},
 	}
 	authenticated := authenticate(base, p.tokens)
@@ -63,8 +62,7 @@ func (p *Path) Health() Health {
 // Run asks whether somebody answers, until the context ends.
 func (p *Path) Run(ctx context.Context) {
 	p.prober.run(ctx)
-	p.close()
-	p.base.CloseIdleConnections()
+	p.dialer.end()
 }
 
 // setHealth takes in what a probe found.
@@ -74,6 +72,6 @@ func (p *Path) setHealth(h Health) {
 	p.mu.Unlock()
 	if p.gate.set(h.Reachable) && !h.Reachable {
 		// Requests and watches on a dead path would hang until they time out.
-		p.close()
+		p.dialer.CloseAll()
 	}
 }

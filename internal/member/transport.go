@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/connrotation"
@@ -29,9 +30,36 @@ const (
 	writeTimeout = 20 * time.Second
 )
 
-// newTransport returns a transport to the member and the dialer that can close
-// all its connections.
-func newTransport(cfg *Config) (*http.Transport, *connrotation.Dialer, error) {
+// errLeft is what a request gets whose member has left.
+var errLeft = errors.New("the cluster is no member any more")
+
+// connections dials a member, and can close all that it has dialed.
+type connections struct {
+	*connrotation.Dialer
+	ended atomic.Bool
+}
+
+// dial makes a connection. A transport goes on dialing for a request that has
+// ended, and would keep what comes too late.
+func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.ended.Load() {
+		return nil, errLeft
+	}
+	conn, err := c.DialContext(ctx, network, address)
+	if err == nil && c.ended.Load() {
+		return nil, errors.Join(errLeft, conn.Close())
+	}
+	return conn, err
+}
+
+// end closes all connections, and lets no other come.
+func (c *connections) end() {
+	c.ended.Store(true)
+	c.CloseAll()
+}
+
+// newTransport returns a transport to the member, and its connections.
+func newTransport(cfg *Config) (*http.Transport, *connections, error) {
 	// Without verification only where the Cluster object asks for it, for tests.
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: cfg.InsecureSkipTLSVerification}
 	if len(cfg.CABundle) > 0 && !cfg.InsecureSkipTLSVerification {
@@ -41,11 +69,11 @@ func newTransport(cfg *Config) (*http.Transport, *connrotation.Dialer, error) {
 		}
 		tlsConfig.RootCAs = pool
 	}
-	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext)
+	dialer := &connections{Dialer: connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext)}
 	transport := &http.Transport{
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: dialTimeout,
-		DialContext:         dialer.DialContext,
+		DialContext:         dialer.dial,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     90 * time.Second,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/util/connrotation"
 )
 
 // send makes a request of which only the error matters.
@@ -130,6 +133,35 @@ func newRefusing(t *testing.T, good string) *refusing {
 
 func (r *refusing) caBundle() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})
+}
+
+// A connection that is made for a request of a member which leaves meanwhile is
+// closed: nobody would use it, and nobody could close it any more.
+func TestConnections_end(t *testing.T) {
+	dialing, goOn := make(chan struct{}), make(chan struct{})
+	ours, theirs := net.Pipe()
+	c := &connections{Dialer: connrotation.NewDialer(func(context.Context, string, string) (net.Conn, error) {
+		close(dialing)
+		<-goOn
+		return ours, nil
+	})}
+	dialed := make(chan error)
+	go func() {
+		_, err := c.dial(t.Context(), "tcp", "member")
+		dialed <- err
+	}()
+	<-dialing
+	c.end()
+	close(goOn)
+	if err := <-dialed; !errors.Is(err, errLeft) {
+		t.Errorf("error %v, want %v", err, errLeft)
+	}
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("at the other end: %v, want that the connection was closed", err)
+	}
+	if _, err := c.dial(t.Context(), "tcp", "member"); !errors.Is(err, errLeft) {
+		t.Errorf("error of a later dial %v, want %v", err, errLeft)
+	}
 }
 
 // C30: the token in the Secret was rotated. The request that finds out succeeds

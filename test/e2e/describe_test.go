@@ -149,14 +149,8 @@ func TestDescribe_gate_off(t *testing.T) {
 	s.waitService("foo", f.names()...)
 	s.waitReady("foo")
 
-	pid := f.component(t, hubManager).PID
-	args := append(argumentsOf(t, pid), "--feature-gates=MultiClusterService=false")
-	health := valueOf(args, "--health-probe-bind-address")
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.sandbox(t, "restart", hubManager) })
-	waitReleased(t, f)
+	args, health := makeRoom(t, f)
+	args = append(args, "--feature-gates=MultiClusterService=false")
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -40,16 +41,7 @@ func TestGracefulStop(t *testing.T) {
 	f := alone(t)
 	s := servedEverywhere(t, f, "foo")
 
-	// The fleet's own manager makes room, for one that is a child of ours.
-	pid := f.component(t, hubManager).PID
-	args := argumentsOf(t, pid)
-	health := valueOf(args, "--health-probe-bind-address")
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.sandbox(t, "restart", hubManager) })
-	waitReleased(t, f)
-
+	args, health := makeRoom(t, f)
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -84,6 +76,28 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatalf("still there after %s", patience)
 	}
 	waitReleased(t, f)
+}
+
+// makeRoom ends the fleet's own manager, for one that is a child of the test. It
+// returns the manager's command line, and the address of its probes.
+func makeRoom(t *testing.T, f *fleet) (args []string, health string) {
+	t.Helper()
+	pid := f.component(t, hubManager).PID
+	args = argumentsOf(t, pid)
+	health = valueOf(args, "--health-probe-bind-address")
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.sandbox(t, "restart", hubManager) })
+	waitReleased(t, f)
+	within(t, stopLimit, "the port of /healthz is free", func(ctx context.Context) error {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", health)
+		if err == nil {
+			err = listener.Close()
+		}
+		return err
+	})
+	return args, health
 }
 
 // waitReleased waits until nobody holds the lease.
