@@ -20,10 +20,10 @@ import (
 // out when agent and hub are back, and that takes no longer than for a member that
 // the hub calls itself. The fleet is one of its own: one member of each kind.
 func TestAgent(t *testing.T) {
-	t.Parallel()
 	o := usualFleet()
 	o.members, o.pull = 2, []string{"member2"}
 	f := apart(t, o)
+	t.Parallel()
 	s := servedEverywhere(t, f, "foo")
 	s.createMCS("foo")
 	s.waitSpread(s.all("foo"))

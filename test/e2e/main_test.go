@@ -101,14 +101,12 @@ func alone(t *testing.T) *fleet {
 	return theFleet
 }
 
-// apart is a fleet of the test's own, beside which others run. Nothing else runs
-// while it starts: five API servers that start take all that two cores have, for
-// longer than a lease lasts.
+// apart is a fleet of the test's own. It is asked for before t.Parallel, so that
+// nothing else runs while it starts: five API servers that start take all that two
+// cores have, for longer than a lease lasts.
 func apart(t *testing.T, o fleetOptions) *fleet {
 	t.Helper()
-	turn.Lock()
 	f, err := startFleet(t.Context(), theFleet.programs, o)
-	turn.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ type absence struct {
 // seconds of their return: killed, stopped or cut off. What they missed is in them,
 // what they change is everywhere, and nobody lost anything meanwhile.
 func TestReturn_C26(t *testing.T) {
-	t.Parallel()
 	f := apart(t, fleetOptions{members: 4}.mixed())
+	t.Parallel()
 	absences := []absence{
 		{"killed", "member2", []string{"kill", "member2-apiserver"}, []string{"restart", "member2-apiserver"}},
 		{"stopped", "member3", []string{"stop", "member3-apiserver"}, []string{"cont", "member3-apiserver"}},
