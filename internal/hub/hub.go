@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -43,6 +45,11 @@ import (
 // stopTimeout is how long work that is under way may take when the process ends.
 const stopTimeout = 15 * time.Second
 
+// gcPercent is how much garbage may pile up beside what is in use, unless GOGC says
+// so. What is in use is what has been seen of members and hub, and lives long; twice
+// of it is more than most who run a hub want to reserve.
+const gcPercent = 40
+
 // restartInterval is how long to wait before beginning anew.
 const restartInterval = time.Second
 
@@ -73,6 +80,9 @@ func Run(ctx context.Context, opts *Options) error {
 		if err := metrics.Registry.Register(c); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	return serve(ctx, config, opts)
 }

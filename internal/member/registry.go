@@ -13,7 +13,8 @@ import (
 
 // Registry holds the members that are connected.
 type Registry struct {
-	opts Options
+	opts     Options
+	contents *contents
 
 	mu       sync.RWMutex
 	members  map[discovery.ClusterName]*Member
@@ -28,6 +29,7 @@ type Registry struct {
 func NewRegistry(opts Options) *Registry {
 	return &Registry{
 		opts:     opts,
+		contents: newContents(),
 		members:  map[discovery.ClusterName]*Member{},
 		incoming: map[discovery.ClusterName]*Member{},
 	}
@@ -120,6 +122,7 @@ func (r *Registry) Ensure(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	next.slices.contents = r.contents
 	if connected {
 		r.incoming[cfg.ID.Name] = next
 	} else {

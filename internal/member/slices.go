@@ -38,6 +38,9 @@ type SliceStore struct {
 	changed func(old, current *discoveryv1.EndpointSlice)
 	synced  func()
 
+	// contents are shared with the stores of other members.
+	contents *contents
+
 	// asking bundles questions for the slices of one service.
 	asking singleflight.Group
 
@@ -69,11 +72,14 @@ type entry struct {
 	slice      *discoveryv1.EndpointSlice
 	full       bool
 	dispatched bool
+	// content keeps what the slice shares with others.
+	content *discoveryv1.EndpointSlice
 }
 
 // newSliceStore returns an empty store.
 func newSliceStore() *SliceStore {
 	return &SliceStore{
+		contents:  newContents(),
 		entries:   map[types.NamespacedName]*entry{},
 		byService: map[types.NamespacedName]map[types.NamespacedName]*entry{},
 		wanted:    map[types.NamespacedName]bool{},
@@ -358,6 +364,9 @@ func (s *SliceStore) newEntry(slice *discoveryv1.EndpointSlice) *entry {
 			Labels: map[string]string{discoveryv1.LabelServiceName: slice.Labels[discoveryv1.LabelServiceName]},
 		}
 		trimmed.Endpoints, trimmed.Ports = nil, nil
+	}
+	if e.dispatched {
+		e.content = s.contents.share(&trimmed)
 	}
 	e.slice = &trimmed
 	return e

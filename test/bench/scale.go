@@ -413,10 +413,15 @@ func (w *world) churned(ctx context.Context, services []string) error {
 		}
 		k := i % len(services)
 		providers, consumers := w.parts(k)
-		address := w.address()
-		arrived, at := w.expect(address, len(consumers)), time.Now()
 		// Another endpoint each round: none is overtaken by the next change of it.
-		w.set(services[k], providers[i/len(services)%len(providers)], address)
+		provider := providers[i/len(services)%len(providers)]
+		others := len(consumers)
+		if slices.Contains(consumers, provider) {
+			others-- // it has no slice of its own
+		}
+		address := w.address()
+		arrived, at := w.expect(address, others), time.Now()
+		w.set(services[k], provider, address)
 		behind.Go(func() {
 			last, err := w.wait(ctx, arrived)
 			mu.Lock()
