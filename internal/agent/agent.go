@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -31,6 +30,7 @@ import (
 	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/controller/endpointslicedispatch"
 	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/serving"
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
@@ -68,12 +68,29 @@ func Run(ctx context.Context, opts *Options) error {
 	return RunWith(ctx, own, opts)
 }
 
-// RunWith runs the agent of a cluster until the context ends.
+// RunWith runs the agent of a cluster until the context ends. It answers for its
+// health from the start, however long it waits for its credential and the hub.
 func RunWith(ctx context.Context, own *rest.Config, opts *Options) error {
 	scheme, err := NewScheme()
 	if err != nil {
 		return err
 	}
+	servers, err := serving.New(own, scheme, metav1.NamespaceSystem,
+		serving.Addresses{Metrics: opts.MetricsBindAddress, Health: opts.ProbeBindAddress})
+	if err != nil {
+		return err
+	}
+	told := &reported{}
+	if err := servers.AddReadyzCheck("reported", told.check); err != nil {
+		return fmt.Errorf("adding health checks: %w", err)
+	}
+	return servers.Beside(ctx, func(ctx context.Context) error {
+		return runControllers(ctx, own, scheme, opts, told)
+	})
+}
+
+// runControllers waits for the credential and the hub, and runs the controllers.
+func runControllers(ctx context.Context, own *rest.Config, scheme *runtime.Scheme, opts *Options, told *reported) error {
 	ownClient, err := client.New(own, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("making a client for the agent's own cluster: %w", err)
@@ -107,7 +124,7 @@ func RunWith(ctx context.Context, own *rest.Config, opts *Options) error {
 	go path.Run(pathCtx)
 
 	hub := &rest.Config{Host: cred.server, WrapTransport: path.Wrap, QPS: opts.KubeAPIQPS, Burst: opts.KubeAPIBurst, UserAgent: "namesake-agent"}
-	mgr, err := newManager(ctx, hub, scheme, cred.cluster, opts)
+	mgr, err := newManager(ctx, hub, scheme, cred.cluster)
 	if err != nil {
 		return err
 	}
@@ -121,7 +138,7 @@ func RunWith(ctx context.Context, own *rest.Config, opts *Options) error {
 	defer members.Close()
 
 	p := parts{
-		mgr: mgr, opts: opts, own: own, ownClient: ownClient, ownID: string(system.UID), cluster: cred.cluster, hooks: &hooks{}, reported: &reported{},
+		mgr: mgr, opts: opts, own: own, ownClient: ownClient, ownID: string(system.UID), cluster: cred.cluster, hooks: &hooks{}, reported: told,
 		source: snapshot.Source{Reader: mgr.GetClient(), Members: members, Interest: interest},
 	}
 	if err := addControllers(p); err != nil {
@@ -129,9 +146,6 @@ func RunWith(ctx context.Context, own *rest.Config, opts *Options) error {
 	}
 	if err := p.hooks.install(ctx, mgr.GetCache(), p.source.Interest); err != nil {
 		return err
-	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("reported", p.reported.check)); err != nil {
-		return fmt.Errorf("adding health checks: %w", err)
 	}
 	if err := addRunnables(p, path, cred); err != nil {
 		return err
@@ -169,7 +183,7 @@ func addRunnables(p parts, path *member.Path, cred *credential) error {
 
 // newManager returns a manager whose cache holds no more of the hub than is the
 // agent's own. It is only made once the hub answers.
-func newManager(ctx context.Context, hub *rest.Config, scheme *runtime.Scheme, cluster string, opts *Options) (ctrl.Manager, error) {
+func newManager(ctx context.Context, hub *rest.Config, scheme *runtime.Scheme, cluster string) (ctrl.Manager, error) {
 	timeout, anyName := stopTimeout, true
 	mgr, err := ctrl.NewManager(hub, ctrl.Options{
 		Scheme: scheme,
@@ -181,8 +195,7 @@ func newManager(ctx context.Context, hub *rest.Config, scheme *runtime.Scheme, c
 			},
 		},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		Metrics:                 metricsserver.Options{BindAddress: opts.MetricsBindAddress},
-		HealthProbeBindAddress:  opts.ProbeBindAddress,
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // the servers are others
 		GracefulShutdownTimeout: &timeout,
 		// A process may hold a hub and agents, as tests do.
 		Controller: config.Controller{SkipNameValidation: &anyName},

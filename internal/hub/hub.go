@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,8 +39,11 @@ import (
 	"github.com/namesake-io/namesake/internal/controller/cluster"
 	"github.com/namesake-io/namesake/internal/controller/endpointslicedispatch"
 	"github.com/namesake-io/namesake/internal/controller/multiclusterservice"
+	"github.com/namesake-io/namesake/internal/feature"
 	"github.com/namesake-io/namesake/internal/member"
+	"github.com/namesake-io/namesake/internal/serving"
 	"github.com/namesake-io/namesake/internal/snapshot"
+	"github.com/namesake-io/namesake/internal/webhook"
 )
 
 // stopTimeout is how long work that is under way may take when the process ends.
@@ -55,6 +59,9 @@ const restartInterval = time.Second
 
 // errLost says that the controllers have ended after they had worked.
 var errLost = errors.New("the lease is lost")
+
+// errSilent is what /readyz says before the hub has answered.
+var errSilent = errors.New("the hub has not answered yet")
 
 // NewScheme returns the kinds that the hub works with.
 func NewScheme() (*runtime.Scheme, error) {
@@ -87,21 +94,35 @@ func Run(ctx context.Context, opts *Options) error {
 	return serve(ctx, config, opts)
 }
 
-// serve runs the servers, and beside them the controllers again and again. When
-// either fails, the other ends in good order.
+// serve answers whoever asks, and runs the controllers again and again.
 func serve(ctx context.Context, config *rest.Config, opts *Options) error {
-	s, err := newServers(config, opts)
+	scheme, err := NewScheme()
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.run(ctx) })
-	group.Go(func() error {
-		return keepRunning(ctx, func() error {
-			return runControllers(ctx, config, opts, func() { s.answered.Store(true) })
-		})
+	servers, err := serving.New(config, scheme, clusterv1alpha1.SystemNamespace,
+		serving.Addresses{Metrics: opts.MetricsBindAddress, Health: opts.ProbeBindAddress, Profiles: opts.PprofBindAddress})
+	if err != nil {
+		return err
+	}
+	if opts.Webhook.Enabled() {
+		if err := webhook.Add(servers, opts.Webhook, opts.Features.Enabled(feature.MultiClusterService)); err != nil {
+			return err
+		}
+	}
+	var answered atomic.Bool
+	err = servers.AddReadyzCheck("hub", func(*http.Request) error {
+		if !answered.Load() {
+			return errSilent
+		}
+		return nil
 	})
-	return group.Wait()
+	if err != nil {
+		return fmt.Errorf("adding a readiness check: %w", err)
+	}
+	return servers.Beside(ctx, func(ctx context.Context) error {
+		return keepRunning(ctx, func() error { return runControllers(ctx, config, opts, func() { answered.Store(true) }) })
+	})
 }
 
 // keepRunning waits for a hub that does not answer, and begins anew when the lease

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,49 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
+	"github.com/namesake-io/namesake/internal/serving/servingtest"
 )
-
-// freeAddress is one that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// start serves until the test ends.
-func start(t *testing.T, config *rest.Config, opts *Options) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, config, opts) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub ended with: %v", err)
-		}
-	})
-}
-
-// get asks for a page, and wants it to be there.
-func get(ctx context.Context, url string) string {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err.Error()
-	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-	if err != nil {
-		return err.Error()
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return resp.Status
-	}
-	return ""
-}
 
 // greet sees whether admission would answer.
 func greet(ctx context.Context, address string) string {
@@ -72,7 +29,7 @@ func greet(ctx context.Context, address string) string {
 	if err := conn.Close(); err != nil {
 		return err.Error()
 	}
-	return ""
+	return servingtest.OK
 }
 
 // Somebody takes the lease. The controllers end, wait, and work again when they
@@ -85,11 +42,11 @@ func TestServersOutliveTheLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.MetricsBindAddress, opts.ProbeBindAddress, opts.Webhook.BindAddress = freeAddress(t), freeAddress(t), freeAddress(t)
+	opts.MetricsBindAddress, opts.ProbeBindAddress, opts.Webhook.BindAddress = servingtest.FreeAddress(t), servingtest.FreeAddress(t), servingtest.FreeAddress(t)
 	opts.LeaderElectIdentity = "one"
 	opts.LeaseDuration, opts.RenewDeadline, opts.RetryPeriod = 3*time.Second, 2*time.Second, 200*time.Millisecond
-	start(t, hub.config, opts)
-	eventually(t, func(ctx context.Context) string { return get(ctx, "http://"+opts.ProbeBindAddress+"/readyz") })
+	servingtest.Start(t, func(ctx context.Context) error { return serve(ctx, hub.config, opts) })
+	servingtest.Eventually(t, opts.ProbeBindAddress, "/readyz", servingtest.OK)
 
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: opts.LeaderElectNamespace, Name: leaseName}}
 	holder := func(ctx context.Context, want string) string {
@@ -109,14 +66,14 @@ func TestServersOutliveTheLease(t *testing.T) {
 	go func() {
 		defer close(watched)
 		for watching.Err() == nil {
-			for what, failed := range map[string]string{
-				"health":    get(t.Context(), "http://"+opts.ProbeBindAddress+"/healthz"),
-				"readiness": get(t.Context(), "http://"+opts.ProbeBindAddress+"/readyz"),
-				"metrics":   get(t.Context(), "http://"+opts.MetricsBindAddress+"/metrics"),
+			for what, got := range map[string]string{
+				"health":    servingtest.Get(t.Context(), opts.ProbeBindAddress, "/healthz"),
+				"readiness": servingtest.Get(t.Context(), opts.ProbeBindAddress, "/readyz"),
+				"metrics":   servingtest.Get(t.Context(), opts.MetricsBindAddress, "/metrics"),
 				"admission": greet(t.Context(), opts.Webhook.BindAddress),
 			} {
-				if failed != "" {
-					t.Errorf("%s: %s", what, failed)
+				if got != servingtest.OK {
+					t.Errorf("%s: %s", what, got)
 				}
 			}
 			asked.Add(1)
@@ -147,10 +104,11 @@ func TestServersBeforeTheHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.MetricsBindAddress, opts.ProbeBindAddress, opts.Webhook.BindAddress = "0", freeAddress(t), freeAddress(t)
-	start(t, &rest.Config{Host: "http://" + freeAddress(t)}, opts)
-	eventually(t, func(ctx context.Context) string { return get(ctx, "http://"+opts.ProbeBindAddress+"/healthz") })
-	if got, want := get(t.Context(), "http://"+opts.ProbeBindAddress+"/readyz"), "500 Internal Server Error"; got != want {
-		t.Errorf("ready: %q, want %q", got, want)
+	opts.MetricsBindAddress, opts.ProbeBindAddress, opts.Webhook.BindAddress = "0", servingtest.FreeAddress(t), servingtest.FreeAddress(t)
+	silent := &rest.Config{Host: "http://" + servingtest.FreeAddress(t)}
+	servingtest.Start(t, func(ctx context.Context) error { return serve(ctx, silent, opts) })
+	servingtest.Eventually(t, opts.ProbeBindAddress, "/healthz", servingtest.OK)
+	if got := servingtest.Get(t.Context(), opts.ProbeBindAddress, "/readyz"); got != servingtest.Failing {
+		t.Errorf("ready: %s, want %s", got, servingtest.Failing)
 	}
 }
