@@ -165,6 +165,12 @@ func addRunnables(p parts, path *member.Path, cred *credential) error {
 	}
 	hub := apply.NewWriter(p.mgr.GetClient(), "namesake-agent")
 	runnables := []manager.Runnable{
+		p.source.Members,
+		manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			path.Release()
+			return nil
+		}),
 		&heartbeat{
 			cluster: p.cluster, identity: fmt.Sprintf("%s_%d", host, os.Getpid()),
 			interval: p.opts.ClusterLeaseRenewInterval, members: p.source.Members, writer: hub,

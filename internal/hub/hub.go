@@ -203,7 +203,7 @@ func runControllers(ctx context.Context, config *rest.Config, opts *Options, ans
 			call()
 		}
 	}()
-	if err := errors.Join(addControllers(ctx, p), addWarmer(p)); err != nil {
+	if err := errors.Join(addControllers(ctx, p), addWarmer(p), mgr.Add(members)); err != nil {
 		return err
 	}
 	if err := p.hooks.install(ctx, mgr.GetCache(), p.source.Interest); err != nil {

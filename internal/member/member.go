@@ -193,6 +193,7 @@ func (m *Member) start(ctx context.Context) {
 // stop ends the member and returns when nothing of it runs any more.
 func (m *Member) stop() {
 	m.cancel()
+	m.gate.release()
 	m.dialer.end()
 	m.stopped.Wait()
 }

@@ -59,9 +59,13 @@ func (p *Path) Health() Health {
 	return p.health
 }
 
+// Release lets nobody wait any more for somebody who does not answer.
+func (p *Path) Release() { p.gate.release() }
+
 // Run asks whether somebody answers, until the context ends.
 func (p *Path) Run(ctx context.Context) {
 	p.prober.run(ctx)
+	p.Release()
 	p.dialer.end()
 }
 

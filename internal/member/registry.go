@@ -147,6 +147,24 @@ func (r *Registry) Leave(name discovery.ClusterName) {
 	}
 }
 
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r *Registry) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable. When the context ends nobody waits any more for
+// a member that does not answer: who ends, or begins anew, would wait with them.
+func (r *Registry) Start(ctx context.Context) error {
+	<-ctx.Done()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, m := range r.members {
+		m.gate.release()
+	}
+	for _, m := range r.incoming {
+		m.gate.release()
+	}
+	return nil
+}
+
 // Close ends all connections and returns when nothing of any member runs any more.
 func (r *Registry) Close() {
 	r.mu.Lock()

@@ -30,8 +30,8 @@ const (
 	writeTimeout = 20 * time.Second
 )
 
-// errLeft is what a request gets whose member has left.
-var errLeft = errors.New("the cluster is no member any more")
+// errLeft is what a request gets whose member has left, or whose process ends.
+var errLeft = errors.New("the connection to the cluster is being ended")
 
 // connections dials a member, and can close all that it has dialed.
 type connections struct {
@@ -203,12 +203,16 @@ type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
 	open   bool
+	// released is closed once nobody waits any more.
+	released chan struct{}
+	release  func()
 }
 
 // newGate returns an open gate: until a probe has failed there is no reason to
 // hold anything back.
 func newGate() *gate {
-	g := &gate{opened: make(chan struct{}), open: true}
+	g := &gate{opened: make(chan struct{}), open: true, released: make(chan struct{})}
+	g.release = sync.OnceFunc(func() { close(g.released) })
 	close(g.opened)
 	return g
 }
@@ -236,7 +240,8 @@ func (g *gate) isOpen() bool {
 	return g.open
 }
 
-// wait returns when the gate is open.
+// wait returns when the gate is open. Not everybody who waits can say for how long:
+// a REST mapper asks without a context. When the gate is released they all go.
 func (g *gate) wait(ctx context.Context) error {
 	g.mu.Lock()
 	opened := g.opened
@@ -244,6 +249,8 @@ func (g *gate) wait(ctx context.Context) error {
 	select {
 	case <-opened:
 		return nil
+	case <-g.released:
+		return errLeft
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -74,6 +74,14 @@ func TestGate(t *testing.T) {
 		if err := send(waiting(next, g), req.WithContext(ctx)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("closed until the caller gives up: %v", err)
 		}
+
+		// A caller who cannot give up.
+		go func() { done <- send(waiting(next, g), req.WithContext(context.WithoutCancel(ctx))) }()
+		synctest.Wait()
+		g.release()
+		if err := <-done; !errors.Is(err, errLeft) {
+			t.Errorf("closed until it is released: %v, want %v", err, errLeft)
+		}
 	})
 }
 

@@ -12,12 +12,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/namesake-io/namesake/api/cluster/v1alpha1"
 )
 
 // replica is a second controller-manager, a child of the test.
@@ -257,12 +260,24 @@ func waitAnew(t *testing.T, log string, after int) {
 }
 
 // A hub whose API server does not answer is waited for: the controller-manager
-// does not end, however long it takes, and goes on when it is back.
+// does not end, however long it takes, and goes on when it is back. A member that
+// hangs all the while, and of which the process has never heard anything, does not
+// keep it.
 func TestHubAPIServerAway(t *testing.T) {
 	f := alone(t)
-	s := servedEverywhere(t, f, "foo")
+	s := servedEverywhere(t, f, "foo", "bar")
 	s.createMCS("foo")
 	s.waitSpread(s.all("foo"))
+	f.sandbox(t, "stop", "member3-apiserver")
+	heal := sync.OnceFunc(func() { f.sandbox(t, "cont", "member3-apiserver") })
+	t.Cleanup(heal)
+	begun := time.Now()
+	f.killManager(t)()
+	f.waitLeader(t, begun)
+	// It has to do there what it does not know how to.
+	waitTold(t, f, "member3", clusterv1alpha1.ConditionReady, clusterv1alpha1.ReasonClusterNotReachable)
+	s.createMCS("bar")
+	s.waitService("bar", allBut(f, "member3")...)
 	pid := f.component(t, hubManager).PID
 	seen := s.watch(f.members["member2"], &discoveryv1.EndpointSliceList{})
 	log := filepath.Join(f.dir, "logs", hubManager+".log")
@@ -276,12 +291,14 @@ func TestHubAPIServerAway(t *testing.T) {
 		}
 	})
 	waitAnew(t, log, said) // it has lost its lease
-	s.changeSlice("member1", "foo-a")
+	changed := s.changeSlice("member1", "foo-a")
 	f.sandbox(t, "restart", "hub-apiserver")
 	back = true
-	begun := time.Now()
-	s.waitSpread(s.all("foo"))
-	t.Logf("the hub's API server answers again: what changed meanwhile is everywhere after %s", time.Since(begun).Round(10*time.Millisecond))
+	begun = time.Now()
+	seen.waitState(patience, "member2 has what member1 changed", func(state map[string]client.Object) error { return holds(state, changed) })
+	t.Logf("the hub's API server answers again: what changed meanwhile is in member2 after %s", time.Since(begun).Round(10*time.Millisecond))
+	heal()
+	s.waitSpread(s.all("foo"), s.all("bar"))
 	if now := f.component(t, hubManager); now.PID != pid {
 		t.Errorf("the manager is another process: %d, was %d", now.PID, pid)
 	}
