@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -60,12 +62,23 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range append(apply.Collectors(), endpointslicedispatch.Collectors()...) {
-		if err := metrics.Registry.Register(c); err != nil {
+	opts.metrics = metrics.Registry
+	for _, c := range Collectors() {
+		if err := opts.metrics.Register(c); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
 	return RunWith(ctx, own, opts)
+}
+
+// Collectors are the metrics that do not depend on a running agent.
+func Collectors() []prometheus.Collector {
+	return slices.Concat(apply.Collectors(), endpointslicedispatch.Collectors())
+}
+
+// AllCollectors are all metrics of an agent, those of a running one without values.
+func AllCollectors() []prometheus.Collector {
+	return append(Collectors(), member.NewRegistry(member.Options{}))
 }
 
 // RunWith runs the agent of a cluster until the context ends. It answers for its
@@ -134,6 +147,11 @@ func runControllers(ctx context.Context, own *rest.Config, scheme *runtime.Schem
 		Scheme: scheme, ProbeInterval: opts.ClusterStatusUpdateFrequency,
 		QPS: opts.ClusterAPIQPS, Burst: opts.ClusterAPIBurst, Expected: interest.Has,
 	})
+	if opts.metrics != nil {
+		if err := opts.metrics.Register(members); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
 	// After the manager: its controllers have ended when the connection does.
 	defer members.Close()
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/logs"
@@ -28,6 +29,9 @@ type Options struct {
 
 	MetricsBindAddress string
 	ProbeBindAddress   string
+	// metrics is where those of a running agent are registered. Nil: nowhere, for a
+	// process that holds other parts, too.
+	metrics prometheus.Registerer
 
 	KubeAPIQPS      float32
 	KubeAPIBurst    int
