@@ -17,6 +17,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,9 +67,15 @@ func (w Writer) DeleteExact(ctx context.Context, obj client.Object) error {
 }
 
 // NoNamespace says that an object could not be created because its namespace does
-// not exist, or is being deleted. (A kind that is not served fails before.)
+// not exist, or is being deleted.
 func NoNamespace(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return apierrors.IsNotFound(err) && !NoResource(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// NoResource says that an API server does not serve the kind that it was asked for:
+// a 404 that is not about any object.
+func NoResource(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // DeleteAll removes every object of obj's kind in a namespace.

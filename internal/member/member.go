@@ -22,8 +22,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/namesake-io/namesake/internal/apply"
 	"github.com/namesake-io/namesake/internal/discovery"
 )
 
@@ -149,14 +149,14 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 	}
 	direct := &http.Client{Transport: failingFast(guarded, m.gate), Timeout: writeTimeout}
 	patient := &http.Client{Transport: waiting(reported, m.gate)}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, direct)
+	mapper, err := newMapper(config, direct)
 	if err != nil {
 		return nil, fmt.Errorf("making a REST mapper for member %q: %w", cfg.ID.Name, err)
 	}
 	if m.client, err = client.NewWithWatch(config, client.Options{HTTPClient: direct, Scheme: opts.Scheme, Mapper: mapper}); err != nil {
 		return nil, fmt.Errorf("making a client for member %q: %w", cfg.ID.Name, err)
 	}
-	patientMapper, err := apiutil.NewDynamicRESTMapper(config, patient)
+	patientMapper, err := newMapper(config, patient)
 	if err != nil {
 		return nil, fmt.Errorf("making a REST mapper for the caches of member %q: %w", cfg.ID.Name, err)
 	}
@@ -253,4 +253,4 @@ func listSlices(c client.Client) func(context.Context, types.NamespacedName, str
 }
 
 // IsMissingKind says that an error means that the member does not serve a kind.
-func IsMissingKind(err error) bool { return meta.IsNoMatchError(err) }
+func IsMissingKind(err error) bool { return meta.IsNoMatchError(err) || apply.NoResource(err) }

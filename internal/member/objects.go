@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -41,21 +40,11 @@ func newObjects(config *rest.Config, opts cache.Options, m *Member) (*objects, e
 	opts.DefaultLabelSelector = labels.SelectorFromSet(labels.Set{workv1alpha1.ManagedLabel: workv1alpha1.ManagedValue})
 	opts.DefaultTransform = keepOwnMark
 	opts.ByObject = map[client.Object]cache.ByObject{&corev1.Namespace{}: {Label: labels.Everything()}}
-	opts.Mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), opts.Mapper}}
 	c, err := cache.New(config, opts)
 	if err != nil {
 		return nil, fmt.Errorf("making a cache for member %q: %w", m.id.Name, err)
 	}
 	return &objects{cache: c, member: m, watched: map[schema.GroupVersionKind]bool{}}, nil
-}
-
-// knownKinds maps the kinds that a cache has to know when it is made. Without it,
-// the member would be asked: one that does not answer would get no connection,
-// and no probe to see it come back, and all others would wait for it.
-func knownKinds() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(NamespaceKind, meta.RESTScopeRoot)
-	return mapper
 }
 
 // keepOwnMark drops the bulk of managedFields, and keeps that we are among the

@@ -60,7 +60,7 @@ func TestStart_releases_who_waits(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() {
-		_, _, err := m.Object(context.Background(), corev1.SchemeGroupVersion.WithKind("Service"), foo)
+		_, _, err := m.Object(context.Background(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), foo) // a kind that only the member knows
 		ended <- err
 	}()
 	ctx, stop := context.WithCancel(t.Context())
