@@ -128,8 +128,8 @@ MIXED       := NAMESAKE_E2E_PULL=member2,member3
 MIXED_TESTS := ^(TestSpread|TestLists_C33|TestMemberDown_C26|TestSilentMember_C25|TestUnjoin_C29)$$
 
 .PHONY: test-e2e-mixed
-test-e2e-mixed: bin/tools/gotestsum ## run all end-to-end tests on fleets of push and pull members (test-e2e runs a few)
-	NAMESAKE_BIN=$(BIN) $(MIXED) $(TWICE) --packages ./test/e2e -- -count 1 -timeout 30m $(TESTFLAGS)
+test-e2e-mixed: bin/tools/gotestsum ## run all end-to-end tests on three push and two pull members (test-e2e runs a few, on three)
+	NAMESAKE_BIN=$(BIN) NAMESAKE_E2E_MEMBERS=5 $(MIXED) $(TWICE) --packages ./test/e2e -- -count 1 -timeout 30m $(TESTFLAGS)
 
 .PHONY: bench-go
 bench-go: ## run the Go benchmarks of the root module (none of them starts a fleet)

@@ -50,7 +50,8 @@ func TestChurn_C35(t *testing.T) {
 	})
 	s.must(err)
 	end := time.Now()
-	s.waitSpreadWithin(soon, spreads...)
+	// Agents share the machine, and make requests of their own.
+	s.waitSpreadWithin(soon*time.Duration(1+len(f.pull)), spreads...)
 	t.Logf("%d changes of %d services in %s: the last state everywhere %s after the last change",
 		rounds*count, count, end.Sub(start).Round(time.Millisecond), time.Since(end).Round(time.Millisecond))
 	s.waitCollected(spreads...)

@@ -76,7 +76,7 @@ func TestClaims(t *testing.T) {
 	}
 	mcs := s.createMCS("foo", from("member2"), to("member3"))
 	s.waitWorks("foo", "member1", "member2", "member3")
-	s.waitService("foo", f.names()...)
+	s.waitService("foo", theThree...)
 	s.waitSpread(spread{service: "foo", providers: []string{"member2"}, consumers: []string{"member3"}})
 	s.waitReady("foo")
 

@@ -104,11 +104,11 @@ func TestDescribe_cluster_unreachable_C26(t *testing.T) {
 	f := alone(t)
 	s := f.newSite(t, nil)
 	s.createService("foo", selectorless)
-	for _, member := range f.names() {
+	for _, member := range theThree {
 		s.putSlice(member, "foo", "foo-a")
 	}
-	mcs := s.createMCS("foo")
-	s.waitSpread(s.all("foo"))
+	mcs := s.createMCS("foo", from(theThree...), to(theThree...))
+	s.waitSpread(spread{service: "foo", providers: theThree, consumers: theThree})
 	s.waitReady("foo")
 	off := f.fault(t, "member3", "api-down")
 	s.waitDescribed("foo", "cluster_unreachable")
@@ -144,9 +144,9 @@ func TestDescribe_cluster_unreachable_C26(t *testing.T) {
 func TestDescribe_gate_off(t *testing.T) {
 	f := alone(t)
 	s := servedEverywhere(t, f, "foo", "bar")
-	s.createMCS("foo")
-	s.waitSpread(s.all("foo"))
-	s.waitService("foo", f.names()...)
+	s.createMCS("foo", from(theThree...), to(theThree...))
+	s.waitSpread(spread{service: "foo", providers: theThree, consumers: theThree})
+	s.waitService("foo", theThree...)
 	s.waitReady("foo")
 
 	args, health := makeRoom(t, f)
@@ -174,6 +174,6 @@ func TestDescribe_gate_off(t *testing.T) {
 		told, describeErr := describeMCS(ctx, s, "foo")
 		return "A new one is refused:\n  " + strings.ReplaceAll(err.Error(), s.ns, "shop") + "\n\n" + told, describeErr
 	})
-	s.must(s.checkSpread(t.Context(), s.all("foo")))
-	s.must(s.checkService(t.Context(), "foo", f.names()...))
+	s.must(s.checkSpread(t.Context(), spread{service: "foo", providers: theThree, consumers: theThree}))
+	s.must(s.checkService(t.Context(), "foo", theThree...))
 }

@@ -137,7 +137,7 @@ func TestNoEndpointSlices_C34(t *testing.T) {
 	s := servedEverywhere(t, f, "foo")
 	mcs := s.createMCS("foo", from("member1", "member2", "guest"), to("member2", "member3", "guest"))
 	s.waitSpread(spread{service: "foo", providers: []string{"member1", "member2"}, consumers: []string{"member2", "member3"}})
-	s.waitService("foo", f.names()...)
+	s.waitService("foo", theThree...)
 	s.waitDescribed("foo", "api_missing")
 	s.waitEvent(mcs.UID, networkingv1alpha1.EventAPIIncompatible, "discovery.k8s.io/v1")
 
@@ -208,7 +208,7 @@ func TestLabels_C27(t *testing.T) {
 	sp = spread{service: "foo", providers: []string{"member1", "member3"}, consumers: []string{"member2", "member3"}}
 	s.waitSpreadWithin(soon, sp)
 	s.waitCollected(sp)
-	s.waitService("foo", f.names()...)
+	s.waitService("foo", theThree...)
 
 	label("member1", gives, false)
 	label("member2", gets, false)

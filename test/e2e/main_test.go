@@ -14,6 +14,10 @@ import (
 // by default, and gives up a lease sooner, so that tests need not wait.
 var theFleet *fleet
 
+// theThree are the members that every fleet of the tests has, for what is known by
+// name or number.
+var theThree = []string{"member1", "member2", "member3"}
+
 // turn is held by tests that run: shared by those that may run together, of which
 // there are as many as seats.
 var (
