@@ -28,9 +28,9 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// Tests wait more than they work, and those that wait for their turn must not
-	// keep others from running.
+	// keep others from running, nor the parts of a test whose turn it is.
 	if !isSet("test.parallel") {
-		if err := flag.Set("test.parallel", "32"); err != nil {
+		if err := flag.Set("test.parallel", "1000"); err != nil {
 			panic(err)
 		}
 	}
