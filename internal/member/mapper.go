@@ -2,6 +2,7 @@ package member
 
 import (
 	"net/http"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -19,9 +20,14 @@ func newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error
 	if err != nil {
 		return nil, err
 	}
-	known := meta.NewDefaultRESTMapper(nil)
-	known.Add(NamespaceKind, meta.RESTScopeRoot)
-	known.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
-	known.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
-	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, asking}}, nil
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known(), asking}}, nil
 }
+
+// known maps those kinds, once for all members.
+var known = sync.OnceValue(func() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(NamespaceKind, meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
+	return mapper
+})

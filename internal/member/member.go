@@ -118,8 +118,8 @@ func (m *Member) Reachable() bool { return m.gate.isOpen() }
 // Discovery lists what the member's API server serves.
 func (m *Member) Discovery() utildiscovery.DiscoveryInterface { return m.disco }
 
-// connect builds a member. Nothing runs yet.
-func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
+// connect builds a member, which shares contents with others. Nothing runs yet.
+func connect(cfg Config, opts Options, shared *contents, emit func(Event)) (*Member, error) {
 	base, dialer, err := newTransport(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to member %q: %w", cfg.ID.Name, err)
@@ -127,7 +127,7 @@ func connect(cfg Config, opts Options, emit func(Event)) (*Member, error) {
 	m := &Member{
 		id: cfg.ID, config: cfg, dialer: dialer, gate: newGate(), emit: emit,
 		tokens: &tokenSource{token: cfg.Token, reload: cfg.Reload},
-		slices: newSliceStore(),
+		slices: newSliceStore(shared),
 	}
 	authenticated := authenticate(base, m.tokens)
 	m.prober = &prober{

@@ -118,11 +118,10 @@ func (r *Registry) Ensure(ctx context.Context, cfg Config) error {
 		r.stopping.Go(next.stop)
 	}
 
-	next, err := connect(cfg, r.opts, r.emit)
+	next, err := connect(cfg, r.opts, r.contents, r.emit)
 	if err != nil {
 		return err
 	}
-	next.slices.contents = r.contents
 	if connected {
 		r.incoming[cfg.ID.Name] = next
 	} else {

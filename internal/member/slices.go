@@ -76,10 +76,10 @@ type entry struct {
 	content *discoveryv1.EndpointSlice
 }
 
-// newSliceStore returns an empty store.
-func newSliceStore() *SliceStore {
+// newSliceStore returns an empty store, which shares contents.
+func newSliceStore(shared *contents) *SliceStore {
 	return &SliceStore{
-		contents:  newContents(),
+		contents:  shared,
 		entries:   map[types.NamespacedName]*entry{},
 		byService: map[types.NamespacedName]map[types.NamespacedName]*entry{},
 		wanted:    map[types.NamespacedName]bool{},

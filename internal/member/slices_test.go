@@ -67,7 +67,7 @@ type recorded struct {
 }
 
 func newRecorded() *recorded {
-	r := &recorded{SliceStore: newSliceStore()}
+	r := &recorded{SliceStore: newSliceStore(newContents())}
 	r.SliceStore.synced = func() { r.synced++ }
 	r.SliceStore.changed = func(old, current *discoveryv1.EndpointSlice) {
 		r.told = append(r.told, version(old)+" → "+version(current))
@@ -366,7 +366,7 @@ func TestCounts(t *testing.T) {
 // Slices of a service that is expected to be asked for keep their endpoints from
 // the first list on, so that nothing is read twice.
 func TestSliceStoreExpected(t *testing.T) {
-	s := newSliceStore()
+	s := newSliceStore(newContents())
 	expected := map[types.NamespacedName]bool{{Namespace: "shop", Name: "foo"}: true}
 	s.expected = func(service types.NamespacedName) bool { return expected[service] }
 	s.changed, s.synced = func(_, _ *discoveryv1.EndpointSlice) {}, func() {}
