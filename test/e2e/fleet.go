@@ -253,6 +253,25 @@ func (f *fleet) fault(t *testing.T, member, fault string) (off func()) {
 	return off
 }
 
+// hang has a member's API server take requests and answer none. It goes on at the end
+// of the test at the latest, and by the function that is returned.
+func (f *fleet) hang(t *testing.T, member string) (goOn func()) {
+	t.Helper()
+	f.sandbox(t, "stop", member+"-apiserver")
+	goesOn := false
+	goOn = func() {
+		if !goesOn {
+			goesOn = true
+			f.sandbox(t, "cont", member+"-apiserver")
+		}
+	}
+	t.Cleanup(func() {
+		goOn()
+		f.settle(t, member)
+	})
+	return goOn
+}
+
 // settle waits until a member's own controllers work again, which may have backed
 // off while their API server was down: the next test counts on them.
 func (f *fleet) settle(t *testing.T, member string) {

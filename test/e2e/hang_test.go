@@ -12,18 +12,7 @@ func TestHangingMember_C25(t *testing.T) {
 	f := alone(t)
 	s := servedEverywhere(t, f, "foo", "bar")
 
-	f.sandbox(t, "stop", "member3-apiserver")
-	goesOn := false
-	goOn := func() {
-		if !goesOn {
-			goesOn = true
-			f.sandbox(t, "cont", "member3-apiserver")
-		}
-	}
-	t.Cleanup(func() {
-		goOn()
-		f.settle(t, "member3")
-	})
+	goOn := f.hang(t, "member3")
 	s.createMCS("foo")
 	s.createMCS("bar")
 	start := time.Now()
