@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/namesake-io/namesake/internal/discovery"
 )
@@ -278,6 +279,21 @@ func (s *SliceStore) Delete(obj any) error {
 	return nil
 }
 
+// Transformer implements cache.TransformingStore: what a reflector gathers for
+// Replace is trimmed as it comes. The first look at a cluster full of slices never
+// holds them whole.
+func (s *SliceStore) Transformer() toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		slice, ok := obj.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return nil, fmt.Errorf("gathering a %T among slices", obj)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.newEntry(slice).slice, nil
+	}
+}
+
 // Replace implements cache.ReflectorStore: a full list, at the start or after a
 // watch was lost. Only the differences are told, and of the first list no more than
 // that it has come: to whoever needs to know, everything in it is as new.
@@ -347,10 +363,11 @@ func (s *SliceStore) accept(slice *discoveryv1.EndpointSlice) (old, current *dis
 	return old, e.slice, true
 }
 
-// newEntry trims a slice to what is needed of it. The lock is held.
+// newEntry trims a slice to what is needed of it. One that is trimmed stays so: it
+// has no address type, which every slice has. The lock is held.
 func (s *SliceStore) newEntry(slice *discoveryv1.EndpointSlice) *entry {
 	e := &entry{dispatched: discovery.Dispatched(slice)}
-	e.full = e.dispatched || s.keeps(serviceOf(slice))
+	e.full = slice.AddressType != "" && (e.dispatched || s.keeps(serviceOf(slice)))
 	trimmed := *slice
 	trimmed.ManagedFields = nil
 	if e.dispatched {
@@ -363,7 +380,7 @@ func (s *SliceStore) newEntry(slice *discoveryv1.EndpointSlice) *entry {
 			ResourceVersion: slice.ResourceVersion, Generation: slice.Generation,
 			Labels: map[string]string{discoveryv1.LabelServiceName: slice.Labels[discoveryv1.LabelServiceName]},
 		}
-		trimmed.Endpoints, trimmed.Ports = nil, nil
+		trimmed.AddressType, trimmed.Endpoints, trimmed.Ports = "", nil, nil
 	}
 	if e.dispatched {
 		e.content = s.contents.share(&trimmed)

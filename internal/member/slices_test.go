@@ -153,7 +153,6 @@ func TestSlicesOfNobodyKeepNoEndpoints(t *testing.T) {
 			Namespace: "shop", Name: "s1", UID: "uid-s1", ResourceVersion: "1", Generation: 1,
 			Labels: map[string]string{discoveryv1.LabelServiceName: "foo"},
 		},
-		AddressType: discoveryv1.AddressTypeIPv4,
 	}, trimmed)
 	got := r.Dispatched(foo, nil)
 	if len(got) != 1 || len(got[0].Endpoints) != 1 || got[0].ManagedFields[0].Manager != discovery.FieldManager {
@@ -355,6 +354,42 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// What a reflector gathers for the full list is trimmed at once. Who wants a service
+// may have changed until the list is whole.
+func TestGathered(t *testing.T) {
+	r := newRecorded()
+	r.nativeOf(t, foo)
+	var gathered []any
+	for _, s := range []*discoveryv1.EndpointSlice{slice("s1", "1"), slice("other", "2", ofBar), slice("member2-x", "3", dispatched)} {
+		item, err := r.Transformer()(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gathered = append(gathered, item)
+	}
+	var endpoints []int
+	for _, item := range gathered {
+		if s, ok := item.(*discoveryv1.EndpointSlice); ok {
+			endpoints = append(endpoints, len(s.Endpoints))
+		}
+	}
+	expect(t, "endpoints gathered", []int{1, 0, 1}, endpoints)
+
+	r.Forget(foo)
+	bar := types.NamespacedName{Namespace: "shop", Name: "bar"}
+	r.nativeOf(t, bar)
+	if err := r.Replace(gathered, "5"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "kept", Counts{Native: 2, Dispatched: 1, DispatchedEndpoints: 1}, r.Counts())
+	r.listed = []discoveryv1.EndpointSlice{*slice("other", "2", ofBar)}
+	expect(t, "own slices of the service that is wanted since", []string{"other@2"}, r.nativeOf(t, bar))
+	expect(t, "requests", 1, r.asked)
+	if _, err := r.Transformer()("x"); err == nil {
+		t.Error("a word was gathered as a slice")
+	}
+}
+
 func TestCounts(t *testing.T) {
 	r := newRecorded()
 	r.replace(t, "5", slice("s1", "1"), slice("s2", "2", ofBar), slice("member2-x", "4", dispatched))
@@ -381,7 +416,8 @@ func TestSliceStoreExpected(t *testing.T) {
 				Namespace: "shop", Name: name + "-a", UID: types.UID(name), ResourceVersion: "1",
 				Labels: map[string]string{discoveryv1.LabelServiceName: name},
 			},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"198.18.0.1"}}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"198.18.0.1"}}},
 		}
 	}
 	if err := s.Replace([]any{slice("foo"), slice("bar")}, "2"); err != nil {
