@@ -53,7 +53,9 @@ func Add(mgr ctrl.Manager, gathered snapshot.Source) error {
 	var err error
 	c.controller, err = ctrl.NewControllerManagedBy(mgr).Named(Name).
 		For(&workv1alpha2.ResourceBinding{}).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOfWork)).
+		// What is said of a Work is no matter of the binding.
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOfWork), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.bindingsOfCluster)).
 		Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(bindingOfWish),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -25,6 +26,10 @@ import (
 // releaseInterval is how often a binding that waits for its Works is looked at:
 // that a cluster stops answering is no event of theirs.
 const releaseInterval = time.Second
+
+// markInterval is how soon to look again whether the cache shows a Service as its
+// binding was made for it. Its event comes sooner.
+const markInterval = 100 * time.Millisecond
 
 // changes make the members' Works what the binding says.
 type changes struct {
@@ -60,6 +65,10 @@ func plan(st *state) (changes, error) {
 	if st.hold && st.binding.DeletionTimestamp == nil {
 		return out, nil
 	}
+	if len(st.works) == 0 && markPending(st) {
+		out.Again = markInterval
+		return out, nil
+	}
 	byNamespace := map[string][]*workv1alpha1.Work{}
 	for _, work := range slices.SortedFunc(slices.Values(st.works), compareWorks) {
 		byNamespace[work.Namespace] = append(byNamespace[work.Namespace], work)
@@ -67,12 +76,13 @@ func plan(st *state) (changes, error) {
 
 	if st.binding.DeletionTimestamp == nil && st.resource != nil {
 		out.Prepare = !slices.Contains(st.binding.Finalizers, workv1alpha2.Finalizer)
+		made := forms{}
 		for _, cluster := range targets(st.binding) {
 			namespace := clusterv1alpha1.ExecutionNamespace(cluster)
 			if !st.joined[cluster] {
 				continue
 			}
-			want, err := newManifest(st, cluster)
+			want, err := made.of(st, cluster)
 			if err != nil {
 				return out, err
 			}
@@ -107,21 +117,30 @@ func plan(st *state) (changes, error) {
 	return out, nil
 }
 
+// markPending says that the Service lacks the mark that it was given before the
+// binding was made: the cache is about to show it. Works made of what it shows now
+// would be written again at once, in every member.
+func markPending(st *state) bool {
+	return st.binding.DeletionTimestamp == nil && st.resource != nil &&
+		st.binding.Labels[workv1alpha2.ManagedByLabel] == networkingv1alpha1.ClaimedByMultiClusterService &&
+		st.binding.Labels[networkingv1alpha1.PermanentIDLabel] != st.resource.GetLabels()[networkingv1alpha1.PermanentIDLabel]
+}
+
 // newWork returns the Work that puts the resource into a member.
-func newWork(st *state, namespace string, want *unstructured.Unstructured) *workv1alpha1.Work {
+func newWork(st *state, namespace string, want *form) *workv1alpha1.Work {
 	return &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: manifest.WorkName(st.id), Labels: workLabels(st),
 			// From the start: what a Work puts into a member must not outlive it.
 			Finalizers: []string{workv1alpha1.ExecutionFinalizer},
 		},
-		Spec: workv1alpha1.WorkSpec{Workload: workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{encoded(want)}}},
+		Spec: workv1alpha1.WorkSpec{Workload: workv1alpha1.WorkloadTemplate{Manifests: want.manifests()}},
 	}
 }
 
 // bring returns an existing Work with the wanted content, and whether that
 // differs from what it has.
-func bring(have *workv1alpha1.Work, st *state, want *unstructured.Unstructured) (*workv1alpha1.Work, bool) {
+func bring(have *workv1alpha1.Work, st *state, want *form) (*workv1alpha1.Work, bool) {
 	if have.DeletionTimestamp != nil {
 		return nil, false // it is made again when it is gone
 	}
@@ -133,15 +152,12 @@ func bring(have *workv1alpha1.Work, st *state, want *unstructured.Unstructured) 
 		delete(labels, key)
 	}
 	maps.Copy(labels, workLabels(st))
-	if maps.Equal(labels, have.Labels) && len(have.Spec.Workload.Manifests) == 1 {
-		if standing, err := manifest.Decode(have.Spec.Workload.Manifests[0]); err == nil &&
-			equality.Semantic.DeepEqual(standing.Object, want.Object) {
-			return nil, false
-		}
+	if maps.Equal(labels, have.Labels) && len(have.Spec.Workload.Manifests) == 1 && want.is(have.Spec.Workload.Manifests[0]) {
+		return nil, false
 	}
 	out := have.DeepCopy()
 	out.Labels = labels
-	out.Spec.Workload.Manifests = []workv1alpha1.Manifest{encoded(want)}
+	out.Spec.Workload.Manifests = want.manifests()
 	return out, true
 }
 
@@ -163,10 +179,47 @@ func workLabels(st *state) map[string]string {
 	return out
 }
 
-// newManifest returns the resource as a member shall have it: without what belongs
-// to the hub alone, or to whatever cluster the object stands in, and for a
-// consumer with the exposed ports only.
-func newManifest(st *state, cluster string) (*unstructured.Unstructured, error) {
+// form is the resource as some members shall have it.
+type form struct {
+	object  *unstructured.Unstructured
+	encoded workv1alpha1.Manifest
+}
+
+// forms are those that were made for one plan: with every port, and with the
+// exposed ones only.
+type forms map[bool]*form
+
+// of returns the form for a cluster, made once for all that get the same.
+func (f forms) of(st *state, cluster string) (*form, error) {
+	exposed := false
+	if st.wish != nil && len(st.wish.Spec.Ports) > 0 {
+		_, exposed = slices.BinarySearch(st.consumers, discovery.ClusterName(cluster))
+	}
+	if have := f[exposed]; have != nil {
+		return have, nil
+	}
+	made, err := newForm(st, exposed)
+	f[exposed] = made
+	return made, err
+}
+
+// manifests are those of a Work, which may be written into.
+func (f *form) manifests() []workv1alpha1.Manifest {
+	return []workv1alpha1.Manifest{*f.encoded.DeepCopy()}
+}
+
+// is says whether a manifest says the same.
+func (f *form) is(have workv1alpha1.Manifest) bool {
+	if bytes.Equal(have.Raw, f.encoded.Raw) {
+		return true
+	}
+	standing, err := manifest.Decode(have)
+	return err == nil && equality.Semantic.DeepEqual(standing.Object, f.object.Object)
+}
+
+// newForm returns the resource without what belongs to the hub alone, or to
+// whatever cluster the object stands in, and if so with the exposed ports only.
+func newForm(st *state, exposed bool) (*form, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range st.resource.DeepCopy().Object {
 		if key != "metadata" && key != "status" {
@@ -189,7 +242,7 @@ func newManifest(st *state, cluster string) (*unstructured.Unstructured, error) 
 		if err := stripService(obj); err != nil {
 			return nil, err
 		}
-		if _, consumes := slices.BinarySearch(st.consumers, discovery.ClusterName(cluster)); consumes {
+		if exposed {
 			hidePorts(obj, st.wish.Spec.Ports)
 		}
 	}
@@ -198,7 +251,8 @@ func newManifest(st *state, cluster string) (*unstructured.Unstructured, error) 
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Decode(m)
+	stored, err := manifest.Decode(m)
+	return &form{object: stored, encoded: m}, err
 }
 
 // stripService takes off what each cluster assigns to a Service itself.
@@ -264,12 +318,6 @@ func withoutKeys(in map[string]string, keys ...string) map[string]string {
 		}
 	}
 	return out
-}
-
-// encoded is a manifest of an object that has been one before.
-func encoded(obj *unstructured.Unstructured) workv1alpha1.Manifest {
-	m, _ := manifest.Encode(obj) // it came out of manifest.Decode
-	return m
 }
 
 // compareWorks orders Works: in each namespace those that stay come first.

@@ -127,12 +127,22 @@ func verbs(p changes) []string {
 	if p.Release {
 		out = append(out, "release")
 	}
+	if p.Again == markInterval {
+		out = append(out, "look again")
+	}
 	slices.Sort(out)
 	return out
 }
 
 func TestPlan(t *testing.T) {
 	foo := manifest.WorkName(fooID)
+	ofWish := func(st *state) {
+		st.binding.Labels = map[string]string{
+			workv1alpha2.ManagedByLabel:         networkingv1alpha1.ClaimedByMultiClusterService,
+			networkingv1alpha1.PermanentIDLabel: "id",
+		}
+	}
+	marked := func(st *state) { st.resource.SetLabels(map[string]string{networkingv1alpha1.PermanentIDLabel: "id"}) }
 	leaving := func(st *state) { st.binding.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 	for title, tc := range map[string]struct {
 		clusters []string
@@ -143,6 +153,17 @@ func TestPlan(t *testing.T) {
 		"one Work in each target": {
 			clusters: []string{"b", "a"},
 			want:     []string{"create karmada-es-a/" + foo, "create karmada-es-b/" + foo},
+		},
+		"not before the Service shows the mark that it was given for this binding": {
+			clusters: []string{"a"}, edit: ofWish, want: []string{"look again"},
+		},
+		"but then": {
+			clusters: []string{"a"}, edit: func(st *state) { ofWish(st); marked(st) },
+			want: []string{"create karmada-es-a/" + foo},
+		},
+		"a mark that is lost later hinders nothing": {
+			clusters: []string{"a", "b"}, edit: ofWish, works: []*workv1alpha1.Work{standing(t, "a", outdated)},
+			want: []string{"create karmada-es-b/" + foo, "update karmada-es-a/" + foo},
 		},
 		"a binding that somebody else made without our finalizer gets it": {
 			clusters: []string{"a"}, edit: func(st *state) { st.binding.Finalizers = []string{"example.com/theirs"} },
