@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -49,12 +48,6 @@ import (
 // stopTimeout is how long work that is under way may take when the process ends.
 const stopTimeout = 15 * time.Second
 
-// gcPercent is how much garbage may pile up beside what is in use, unless GOGC says
-// so. What is in use is what has been seen of members and hub, and lives long: twice
-// of it is more than most who run a hub want to reserve. With 500 services of 5
-// members, 25 for 100 costs a tenth more CPU in a burst and saves 60 of 200 MB.
-const gcPercent = 25
-
 // restartInterval is how long to wait before beginning anew.
 const restartInterval = time.Second
 
@@ -90,7 +83,7 @@ func Run(ctx context.Context, opts *Options) error {
 		}
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		go tendMemory(ctx)
 	}
 	return serve(ctx, config, opts)
 }
