@@ -89,27 +89,42 @@ func (s *site) unjoined(ctx context.Context) (measure, error) {
 		}
 		return seen.member + "/" + seen.slice.Name
 	})
-	start := time.Now()
-	if err := s.hub.custom.Resource(clusters).Delete(ctx, leaving, deleteOptions); err != nil {
-		return m, fmt.Errorf("taking out a member: %w", err)
-	}
-	seen, err := expected.wait(ctx, s.opts.patience)
-	if err != nil {
-		return m, fmt.Errorf("waiting for slices to go: %w", err)
-	}
-	m.Slices, _ = since(start, seen)
-	for {
-		stands, err := s.hub.exists(ctx, clusters, "", leaving)
+	own := requests{"DELETE clusters": 1}
+	var err error
+	m.Cost, err = s.metered(ctx, own, nil, func() error {
+		start := time.Now()
+		if err := s.hub.custom.Resource(clusters).Delete(ctx, leaving, deleteOptions); err != nil {
+			return fmt.Errorf("taking out a member: %w", err)
+		}
+		seen, err := expected.wait(ctx, s.opts.patience)
 		if err != nil {
-			return m, fmt.Errorf("looking for the member: %w", err)
+			return fmt.Errorf("waiting for slices to go: %w", err)
+		}
+		m.Slices, _ = since(start, seen)
+		if err := s.awaitLeft(ctx, leaving, own); err != nil {
+			return err
+		}
+		m.Took = []milliseconds{millisecondsOf(time.Since(start))}
+		return nil
+	})
+	return m, err
+}
+
+// awaitLeft waits until the hub has no such member, and counts how often it asks.
+func (s *site) awaitLeft(ctx context.Context, member string, own requests) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.patience)
+	defer cancel()
+	for {
+		own["GET clusters"]++
+		stands, err := s.hub.exists(ctx, clusters, "", member)
+		if err != nil {
+			return fmt.Errorf("looking for the member: %w", err)
 		}
 		if !stands {
-			break
+			return nil
 		}
 		if err := pause(ctx, look); err != nil {
-			return m, err
+			return fmt.Errorf("waiting for member %s to go: %w", member, err)
 		}
 	}
-	m.Took = []milliseconds{millisecondsOf(time.Since(start))}
-	return m, nil
 }
