@@ -92,9 +92,10 @@ func addExecution(p parts) error {
 }
 
 func addCollect(p parts) error {
-	c := endpointslicecollect.New(p.source, endpointslicecollect.Wishes{Source: p.source}, p.mgr.GetClient())
-	p.hooks.wish = append(p.hooks.wish, c.EnqueueService)
-	p.hooks.selection = append(p.hooks.selection, c.EnqueueAll)
+	wishes := endpointslicecollect.NewWishes(p.source)
+	c := endpointslicecollect.New(p.source, wishes, p.mgr.GetClient())
+	p.hooks.wish = append(p.hooks.wish, wishes.Forget, c.EnqueueService)
+	p.hooks.selection = append(p.hooks.selection, wishes.ForgetAll, c.EnqueueAll)
 	p.hooks.work = append(p.hooks.work, c.EnqueueWork)
 	return p.mgr.Add(c.Queues())
 }

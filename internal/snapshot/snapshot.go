@@ -126,7 +126,7 @@ func lacksSlices(c *clusterv1alpha1.Cluster) bool {
 // to be changed.
 func (s Source) Wish(ctx context.Context, service types.NamespacedName) (*networkingv1alpha1.MultiClusterService, error) {
 	mcs := &networkingv1alpha1.MultiClusterService{}
-	switch err := s.Reader.Get(ctx, service, mcs); {
+	switch err := s.Reader.Get(ctx, service, mcs, client.UnsafeDisableDeepCopy); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:

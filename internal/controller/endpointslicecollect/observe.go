@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -19,29 +20,95 @@ import (
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
-// Wishes are the demand of MultiClusterServices.
-type Wishes struct{ snapshot.Source }
+// Wishes are the demand of MultiClusterServices. Who provides a service is found out
+// once for all members, and remembered until Forget or ForgetAll is called: whenever a
+// wish, or the set of clusters, has changed.
+type Wishes struct {
+	source snapshot.Source
+
+	mu sync.Mutex
+	// selections counts how often anything was forgotten.
+	selections int
+	wants      map[types.NamespacedName]asked
+}
+
+// asked is what is wanted of a service, and of whom.
+type asked struct {
+	want      Want
+	providers []discovery.ClusterName
+}
+
+// NewWishes returns the demand of the MultiClusterServices of a hub.
+func NewWishes(source snapshot.Source) *Wishes {
+	return &Wishes{source: source, wants: map[types.NamespacedName]asked{}}
+}
+
+// Services implements Demand.
+func (w *Wishes) Services(ctx context.Context) ([]types.NamespacedName, error) {
+	return w.source.Services(ctx)
+}
 
 // Of implements Demand.
-func (w Wishes) Of(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) (Want, error) {
-	mcs, err := w.Wish(ctx, service)
-	if err != nil || mcs == nil || mcs.DeletionTimestamp != nil {
-		return Want{}, err
+func (w *Wishes) Of(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) (Want, error) {
+	w.mu.Lock()
+	of, found := w.wants[service]
+	selections := w.selections
+	w.mu.Unlock()
+	if !found {
+		var err error
+		if of, err = w.find(ctx, service); err != nil {
+			return Want{}, err
+		}
+		w.mu.Lock()
+		// Of what nobody wishes there is nothing to remember.
+		if w.selections == selections && (of.want.Hold || len(of.providers) > 0) {
+			w.wants[service] = of
+		}
+		w.mu.Unlock()
 	}
-	clusters, err := w.Clusters(ctx)
+	want := of.want
+	_, want.Wanted = slices.BinarySearch(of.providers, provider)
+	return want, nil
+}
+
+// find finds out what is wanted of a service as of now.
+func (w *Wishes) find(ctx context.Context, service types.NamespacedName) (asked, error) {
+	mcs, err := w.source.Wish(ctx, service)
+	if err != nil || mcs == nil || mcs.DeletionTimestamp != nil {
+		return asked{}, err
+	}
+	clusters, err := w.source.Clusters(ctx)
 	if err != nil {
-		return Want{}, err
+		return asked{}, err
 	}
 	selection, err := discovery.Select(&mcs.Spec, clusters)
 	if err != nil {
-		return Want{Hold: true}, nil // told by the dispatcher, as a condition
+		return asked{want: Want{Hold: true}}, nil // told by the dispatcher, as a condition
 	}
-	_, selected := slices.BinarySearch(selection.Providers, provider)
-	return Want{Wanted: selected, PermanentID: mcs.Labels[networkingv1alpha1.PermanentIDLabel]}, nil
+	return asked{
+		want:      Want{PermanentID: mcs.Labels[networkingv1alpha1.PermanentIDLabel]},
+		providers: selection.Providers,
+	}, nil
+}
+
+// Forget has what is wanted of a service found out anew.
+func (w *Wishes) Forget(service types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.selections++
+	delete(w.wants, service)
+}
+
+// ForgetAll has everything found out anew.
+func (w *Wishes) ForgetAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.selections++
+	clear(w.wants)
 }
 
 // Collected implements Demand. The members' own views are asked, not the memory.
-func (w Wishes) Collected(context.Context, discovery.ClusterName, types.NamespacedName) error {
+func (*Wishes) Collected(context.Context, discovery.ClusterName, types.NamespacedName) error {
 	return nil
 }
 

@@ -3,6 +3,7 @@ package endpointslicedispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,9 +27,13 @@ const Name = "endpointsliceDispatch"
 // workers per member.
 const workers = 4
 
-// listWait is how long members that are being listed are waited for at most. One
-// that never answers costs the others this once.
-const listWait = 500 * time.Millisecond
+const (
+	// listWait is how long the next of the members that are being listed is waited
+	// for. One that never answers costs the others this once.
+	listWait = 500 * time.Millisecond
+	// listsWait is how long they are waited for together.
+	listsWait = 3 * time.Second
+)
 
 // Board is told how consumers are. It must not block, but for Record.
 type Board interface {
@@ -66,8 +71,9 @@ type Controller struct {
 	// that a slice whose labels were edited away is still somebody's.
 	placed map[member.ID]map[types.NamespacedName]types.NamespacedName
 	// listed runs while the word of a member that has been listed waits to count.
-	// Nil: none does.
-	listed *time.Timer
+	// Nil: none does. The first has waited since listedSince.
+	listed      *time.Timer
+	listedSince time.Time
 }
 
 // Follower is somebody else who brings the plans to consumers.
@@ -114,10 +120,29 @@ func (c *Controller) Record(ctx context.Context, plan *discovery.Plan, consumer 
 	return c.board.Record(ctx, plan, consumer, outcome)
 }
 
-// EnqueueService has a service planned and looked at anew in every consumer.
+// EnqueueService has a service planned and looked at anew in every member: who
+// takes part may have changed.
 func (c *Controller) EnqueueService(service types.NamespacedName) {
 	c.planner.invalidate(service)
 	c.queues.AddAll(service)
+	c.tellOf(service)
+}
+
+// enqueueEndpoints has a service planned and looked at anew in every consumer, after
+// the endpoints of a provider have changed.
+func (c *Controller) enqueueEndpoints(service types.NamespacedName) {
+	consumers, known := c.planner.invalidateEndpoints(service)
+	if !known {
+		c.queues.AddAll(service)
+	}
+	for _, consumer := range consumers {
+		c.queues.Add(consumer, service)
+	}
+	c.tellOf(service)
+}
+
+// tellOf has others look at a service too.
+func (c *Controller) tellOf(service types.NamespacedName) {
 	for _, f := range c.followers {
 		f.EnqueueService(service)
 	}
@@ -164,7 +189,7 @@ func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
 	if m, connected := c.source.Members.Get(discovery.ClusterName(provider)); connected && m.Slices().Synced() {
 		return
 	}
-	c.EnqueueService(service)
+	c.enqueueEndpoints(service)
 }
 
 // memberChanged enqueues what an event of a member may have an effect on.
@@ -192,8 +217,8 @@ func (c *Controller) memberChanged(e member.Event) {
 
 // memberListed has everything looked at: the word of another member counts now, and
 // what is gone there goes everywhere. While others are being listed, as after a
-// start, it waits for them a little, so that everything is looked at once and not
-// once for each of them.
+// start, it waits for them for as long as they come, so that everything is looked at
+// once and not once for each of them.
 func (c *Controller) memberListed() {
 	wait := time.Duration(0)
 	if c.source.Members.Listing() {
@@ -201,17 +226,17 @@ func (c *Controller) memberListed() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.listed == nil:
-		c.listed = time.AfterFunc(wait, func() {
-			c.mu.Lock()
-			c.listed = nil
-			c.mu.Unlock()
-			c.EnqueueAll()
-		})
-	case wait == 0:
-		c.listed.Reset(0)
+	if c.listed != nil {
+		c.listed.Reset(max(0, min(wait, listsWait-time.Since(c.listedSince))))
+		return
 	}
+	c.listedSince = time.Now()
+	c.listed = time.AfterFunc(wait, func() {
+		c.mu.Lock()
+		c.listed = nil
+		c.mu.Unlock()
+		c.EnqueueAll()
+	})
 }
 
 // healthChanged enqueues the services whose policy makes the health of a provider
@@ -219,12 +244,12 @@ func (c *Controller) memberListed() {
 func (c *Controller) healthChanged() {
 	c.board.AddAll()
 	for service := range c.source.Interest.Sensitive() {
-		c.EnqueueService(service)
+		c.enqueueEndpoints(service)
 	}
 }
 
-// sliceChanged enqueues the service of a slice: everywhere when the slice is the
-// member's own, there alone when it was dispatched.
+// sliceChanged enqueues the service of a slice: in every consumer when the slice is
+// the member's own, there alone when it was dispatched.
 func (c *Controller) sliceChanged(m *member.Member, slice *discoveryv1.EndpointSlice) {
 	if slice == nil {
 		return
@@ -232,7 +257,7 @@ func (c *Controller) sliceChanged(m *member.Member, slice *discoveryv1.EndpointS
 	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 	if !discovery.Dispatched(slice) {
 		if c.source.Interest.Has(service) {
-			c.EnqueueService(service)
+			c.enqueueEndpoints(service)
 		}
 		return
 	}
@@ -287,7 +312,11 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service ty
 	if !known {
 		return 0, c.board.Record(ctx, plan, m.Name(), outcomeOf(member.ErrUnreachable))
 	}
-	changes := plan.For(m.Name(), standing(m, plan))
+	have := standing(m, plan)
+	if _, consumes := slices.BinarySearch(plan.Selection.Consumers, m.Name()); !consumes && len(have.Dispatched) == 0 {
+		return 0, nil // most members, in a large fleet
+	}
+	changes := plan.For(m.Name(), have)
 	c.place(m, plan)
 	err = c.apply(ctx, m, changes)
 	if recordErr := c.board.Record(ctx, plan, m.Name(), outcomeOf(err)); recordErr != nil {

@@ -41,10 +41,16 @@ type cachedPlan struct {
 	seen time.Time
 	// until is when time alone makes the plan another one. Zero: never.
 	until time.Time
-	// stale, and since when, are guarded by the planner's lock, so that
-	// invalidating never waits for a plan that is being made.
+	// What follows is guarded by the planner's lock, so that invalidating never
+	// waits for a plan that is being made. stale says that endpoints, or who takes
+	// part, are others by now, and since when.
 	stale      bool
 	staleSince time.Time
+	// selections counts how often who takes part may have changed. consumers are
+	// those of a plan that takes in all of that; unless selected, they are not known.
+	selections int
+	selected   bool
+	consumers  []discovery.ClusterName
 }
 
 // newPlanner returns a planner without plans.
@@ -52,22 +58,42 @@ func newPlanner(maker Plans) *planner {
 	return &planner{maker: maker, plans: map[types.NamespacedName]*cachedPlan{}}
 }
 
-// invalidate makes the next plan of a service a new one.
+// invalidate makes the next plan of a service a new one, with others who take part.
 func (p *planner) invalidate(service types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.plans[service]; c != nil {
-		c.spoil()
+		c.reselect()
 	}
 }
 
-// invalidateAll makes the next plan of every service a new one.
+// invalidateAll does so for every service.
 func (p *planner) invalidateAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.plans {
-		c.spoil()
+		c.reselect()
 	}
+}
+
+// invalidateEndpoints makes the next plan of a service a new one, for the same
+// consumers. known is false when it cannot be said who they are.
+func (p *planner) invalidateEndpoints(service types.NamespacedName) (consumers []discovery.ClusterName, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.plans[service]
+	if c == nil {
+		return nil, false
+	}
+	c.spoil()
+	return c.consumers, c.selected
+}
+
+// reselect makes the plan stale, and its consumers unknown. The planner's lock is held.
+func (c *cachedPlan) reselect() {
+	c.spoil()
+	c.selections++
+	c.selected, c.consumers = false, nil
 }
 
 // spoil makes the plan stale. The planner's lock is held.
@@ -111,7 +137,7 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.mu.Lock()
-	stale, since := c.stale, c.staleSince
+	stale, since, selections := c.stale, c.staleSince, c.selections
 	// Before the snapshot is taken: what changes from here on makes it stale again.
 	c.stale = false
 	p.mu.Unlock()
@@ -124,6 +150,11 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 		p.invalidate(service)
 		return nil, err
 	}
+	p.mu.Lock()
+	if c.selections == selections {
+		c.selected, c.consumers = true, plan.Selection.Consumers
+	}
+	p.mu.Unlock()
 	c.plan, c.seen, c.until = plan, since, time.Time{}
 	if plan.RecheckAfter > 0 {
 		c.until = made.Add(plan.RecheckAfter)

@@ -48,6 +48,7 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (_ *
 		c.settled(key)
 		return nil, false, err
 	}
+	st.mcs = st.mcs.DeepCopy() // writes are taken into it
 	if st.permanentID = st.mcs.Labels[networkingv1alpha1.PermanentIDLabel]; st.permanentID == "" {
 		st.permanentID = string(uuid.NewUUID())
 	}

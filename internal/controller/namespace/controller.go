@@ -69,7 +69,8 @@ func namespaceOfWork(_ context.Context, obj client.Object) []reconcile.Request {
 	return nil
 }
 
-// allNamespaces returns every namespace of the hub.
+// allNamespaces returns every namespace of the hub that is to be in members. Of
+// others a cluster that comes or goes changes nothing.
 func (c *Controller) allNamespaces(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &corev1.NamespaceList{}
 	if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -77,7 +78,9 @@ func (c *Controller) allNamespaces(ctx context.Context, _ client.Object) []recon
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		if propagates(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
 	}
 	return out
 }

@@ -21,7 +21,8 @@ type state struct {
 	name string
 	// namespace on the hub, nil when there is none.
 	namespace *corev1.Namespace
-	// clusters that have joined and are not leaving.
+	// clusters that have joined and are not leaving, of a namespace that is to be in
+	// them.
 	clusters []string
 	// works make the namespace in members now. Not to be changed.
 	works []*workv1alpha1.Work
@@ -38,13 +39,10 @@ func (c *Controller) observe(ctx context.Context, name string) (*state, error) {
 	default:
 		st.namespace = namespace
 	}
-	clusters := &clusterv1alpha1.ClusterList{}
-	if err := c.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing clusters: %w", err)
-	}
-	for i := range clusters.Items {
-		if clusters.Items[i].DeletionTimestamp == nil {
-			st.clusters = append(st.clusters, clusters.Items[i].Name)
+	if propagates(st.namespace) {
+		var err error
+		if st.clusters, err = c.observeClusters(ctx); err != nil {
+			return nil, err
 		}
 	}
 	works := &workv1alpha1.WorkList{}
@@ -56,6 +54,20 @@ func (c *Controller) observe(ctx context.Context, name string) (*state, error) {
 		st.works = append(st.works, &works.Items[i])
 	}
 	return st, nil
+}
+
+// observeClusters reads which clusters have joined and are not leaving.
+func (c *Controller) observeClusters(ctx context.Context) (names []string, err error) {
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := c.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		if clusters.Items[i].DeletionTimestamp == nil {
+			names = append(names, clusters.Items[i].Name)
+		}
+	}
+	return names, nil
 }
 
 // behind returns how long to wait at most for the hub's cache to show our last

@@ -1,0 +1,97 @@
+package endpointslicedispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/namesake-io/namesake/internal/discovery"
+)
+
+var foo = types.NamespacedName{Namespace: "shop", Name: "foo"}
+
+// made are plans for consumers as they are when they are asked for.
+type made struct {
+	consumers []discovery.ClusterName
+	err       error
+	count     int
+	// meanwhile happens while a plan is being made, after its snapshot was taken.
+	meanwhile func()
+}
+
+func (m *made) Services(context.Context) ([]types.NamespacedName, error) { return nil, nil }
+
+func (m *made) Plan(_ context.Context, service types.NamespacedName) (*discovery.Plan, error) {
+	m.count++
+	plan := &discovery.Plan{Service: service, Selection: discovery.Selection{Consumers: slices.Clone(m.consumers)}}
+	if m.meanwhile != nil {
+		m.meanwhile()
+	}
+	return plan, m.err
+}
+
+// After a change of endpoints the consumers are known and nobody else is looked at;
+// while who takes part may have changed, they are not.
+func TestPlannerKnowsConsumers(t *testing.T) {
+	for title, tc := range map[string]struct {
+		do    func(p *planner, m *made)
+		known bool
+		want  []discovery.ClusterName
+	}{
+		"no plan yet":       {do: func(*planner, *made) {}},
+		"after a plan":      {do: func(p *planner, _ *made) { look(t, p) }, known: true, want: []discovery.ClusterName{"a", "b"}},
+		"no plan by error":  {do: func(p *planner, m *made) { m.err = errors.New("no cache"); look(t, p) }},
+		"the wish changed":  {do: func(p *planner, _ *made) { look(t, p); p.invalidate(foo) }},
+		"a cluster changed": {do: func(p *planner, _ *made) { look(t, p); p.invalidateAll() }},
+		"endpoints changed, too": {
+			do: func(p *planner, _ *made) { look(t, p); p.invalidateEndpoints(foo) }, known: true, want: []discovery.ClusterName{"a", "b"},
+		},
+		"the wish changed, and has been planned": {
+			do: func(p *planner, m *made) {
+				look(t, p)
+				m.consumers = []discovery.ClusterName{"c"}
+				p.invalidate(foo)
+				look(t, p)
+			},
+			known: true, want: []discovery.ClusterName{"c"},
+		},
+		"the wish changed while a plan was made": {
+			do: func(p *planner, m *made) {
+				m.meanwhile = func() { p.invalidate(foo) }
+				look(t, p)
+			},
+		},
+		"endpoints changed while a plan was made": {
+			do: func(p *planner, m *made) {
+				m.meanwhile = func() { p.invalidateEndpoints(foo) }
+				look(t, p)
+			},
+			known: true, want: []discovery.ClusterName{"a", "b"},
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			m := &made{consumers: []discovery.ClusterName{"a", "b"}}
+			p := newPlanner(m)
+			tc.do(p, m)
+			got, known := p.invalidateEndpoints(foo)
+			if known != tc.known || !slices.Equal(got, tc.want) {
+				t.Errorf("consumers %v, known %v; want %v, %v", got, known, tc.want, tc.known)
+			}
+			m.err, m.meanwhile = nil, nil
+			before := m.count
+			look(t, p)
+			if m.count != before+1 {
+				t.Error("the plan was not made anew after endpoints had changed")
+			}
+		})
+	}
+}
+
+// look asks for the plan, as whoever brings a consumer to it does.
+func look(t *testing.T, p *planner) {
+	t.Helper()
+	_, _ = p.plan(t.Context(), foo)
+}
