@@ -93,6 +93,11 @@ func TestRollingUpdate(t *testing.T) {
 					d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromInt32(1))}
 				})
 				s.rolledOut("member1", "echo")
+				// A call to a pod that has just ended may take a second: in the time that
+				// the rollout takes some callers would meet no other.
+				for _, m := range members {
+					s.mustSpread(m, address, s.pods("member1"))
+				}
 			})
 			home := counted["member1"]
 			t.Logf("at home %d of %d failed %v", home.Failed, home.Asked, home.Errors)
