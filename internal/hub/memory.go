@@ -18,15 +18,15 @@ const (
 	memoryLook = 10 * time.Second
 	// quietBytes is how much a process allocates between two looks that has little
 	// to do. Of garbage it keeps no more than quietPercent.
-	quietBytes   = 10 << 20
-	quietPercent = 25
+	quietBytes   = 40 << 20
+	quietPercent = 10
 )
 
 // memory is what a look at it finds, in bytes.
 type memory struct {
 	// live was in use when garbage was collected last.
 	live uint64
-	// held is what has been allocated and not been freed.
+	// held is what has been allocated and not been freed, or freed and not given back.
 	held uint64
 	// allocated is all that was ever allocated.
 	allocated uint64
@@ -35,10 +35,16 @@ type memory struct {
 // lookAtMemory reads what the runtime says.
 func lookAtMemory() memory {
 	samples := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
-	return memory{live: samples[0].Value.Uint64(), held: samples[1].Value.Uint64(), allocated: samples[2].Value.Uint64()}
+	return memory{
+		live: samples[0].Value.Uint64(), allocated: samples[1].Value.Uint64(),
+		held: samples[2].Value.Uint64() + samples[3].Value.Uint64(),
+	}
 }
 
 // tendMemory keeps memory within what is in use and a share of it until the context
@@ -77,7 +83,7 @@ func (m memory) percent() int {
 }
 
 // spare says that memory is worth giving back: little has happened since a look
-// before, and much of what is held is garbage.
+// before, and much of what is held is not in use.
 func (m memory) spare(before memory) bool {
 	return m.allocated-before.allocated < quietBytes && m.held > m.live+m.live*quietPercent/100
 }

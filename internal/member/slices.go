@@ -77,6 +77,10 @@ type entry struct {
 	content *discoveryv1.EndpointSlice
 }
 
+// ownMark is all that is kept of the managedFields of a dispatched slice: the mark
+// that survives edits of labels and annotations. One for all, not to be changed.
+var ownMark = []metav1.ManagedFieldsEntry{{Manager: discovery.FieldManager}}
+
 // newSliceStore returns an empty store, which shares contents.
 func newSliceStore(shared *contents) *SliceStore {
 	return &SliceStore{
@@ -371,8 +375,7 @@ func (s *SliceStore) newEntry(slice *discoveryv1.EndpointSlice) *entry {
 	trimmed := *slice
 	trimmed.ManagedFields = nil
 	if e.dispatched {
-		// The mark that survives edits of labels and annotations.
-		trimmed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: discovery.FieldManager}}
+		trimmed.ManagedFields = ownMark
 	}
 	if !e.full {
 		trimmed.ObjectMeta = metav1.ObjectMeta{

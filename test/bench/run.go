@@ -79,12 +79,12 @@ func run(ctx context.Context, p *plane, o *options, log io.Writer) (*result, err
 	if r.Hub, err = s.storedOnHub(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.remember(ctx, r, mem); err != nil {
-		return nil, err
-	}
 	say("at rest")
 	if r.Rest, err = s.atRest(ctx); err != nil {
 		return nil, fmt.Errorf("listening to the control plane at rest: %w", err)
+	}
+	if err := s.remember(ctx, r, mem); err != nil {
+		return nil, err
 	}
 	if err := s.measureEnds(ctx, add); err != nil {
 		return nil, err
@@ -167,8 +167,8 @@ func (s *site) atRest(ctx context.Context) (*idleness, error) {
 	return &idleness{Seconds: time.Since(start).Seconds(), Cost: after.since(before, nil, nil)}, nil
 }
 
-// remember notes how much memory the control plane takes, and with how many
-// foreign slices.
+// remember notes how much memory the control plane takes after it has rested, and
+// with how many foreign slices.
 func (s *site) remember(ctx context.Context, r *result, mem *memory) error {
 	note := func(with string) error {
 		bytes, err := mem.now(ctx)

@@ -220,23 +220,29 @@ func (c *Controller) memberChanged(e member.Event) {
 // start, it waits for them for as long as they come, so that everything is looked at
 // once and not once for each of them.
 func (c *Controller) memberListed() {
-	wait := time.Duration(0)
-	if c.source.Members.Listing() {
-		wait = listWait
-	}
+	listing := c.source.Members.Listing()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listed != nil {
-		c.listed.Reset(max(0, min(wait, listsWait-time.Since(c.listedSince))))
+		c.listed.Reset(listDelay(listing, time.Since(c.listedSince)))
 		return
 	}
 	c.listedSince = time.Now()
-	c.listed = time.AfterFunc(wait, func() {
+	c.listed = time.AfterFunc(listDelay(listing, 0), func() {
 		c.mu.Lock()
 		c.listed = nil
 		c.mu.Unlock()
 		c.EnqueueAll()
 	})
+}
+
+// listDelay returns how long to wait for more members to be listed, if some are
+// being listed, after having waited for so long.
+func listDelay(listing bool, waited time.Duration) time.Duration {
+	if !listing {
+		return 0
+	}
+	return max(0, min(listWait, listsWait-waited))
 }
 
 // healthChanged enqueues the services whose policy makes the health of a provider

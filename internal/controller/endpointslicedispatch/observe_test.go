@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -94,4 +95,24 @@ func TestPlannerKnowsConsumers(t *testing.T) {
 func look(t *testing.T, p *planner) {
 	t.Helper()
 	_, _ = p.plan(t.Context(), foo)
+}
+
+func TestListDelay(t *testing.T) {
+	for title, tc := range map[string]struct {
+		listing      bool
+		waited, want time.Duration
+	}{
+		"nobody else is being listed": {want: 0},
+		"somebody is":                 {listing: true, want: listWait},
+		"the last has come":           {waited: time.Second, want: 0},
+		"they keep coming":            {listing: true, waited: time.Second, want: listWait},
+		"they have come for long":     {listing: true, waited: listsWait - time.Millisecond, want: time.Millisecond},
+		"and long enough":             {listing: true, waited: 2 * listsWait, want: 0},
+	} {
+		t.Run(title, func(t *testing.T) {
+			if got := listDelay(tc.listing, tc.waited); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
 }
