@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -62,6 +63,29 @@ func (f *Fence) Guard(next http.RoundTripper) http.RoundTripper {
 			return nil, ErrFenced
 		}
 		return next.RoundTrip(req)
+	})
+}
+
+// InTurn returns a transport that has no more than so many writes under way at once.
+// Others wait here, where waiting costs nothing: an API server that is sent all at
+// once is late with all of them, and what is given up on and sent again is what
+// keeps it late.
+func InTurn(most int, next http.RoundTripper) http.RoundTripper {
+	turns := make(chan struct{}, most)
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if !mutates(req.Method) {
+			return next.RoundTrip(req)
+		}
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+			return next.RoundTrip(req)
+		case <-req.Context().Done():
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
+			return nil, fmt.Errorf("waiting for %d writes to end: %w", most, req.Context().Err())
+		}
 	})
 }
 

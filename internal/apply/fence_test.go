@@ -1,9 +1,12 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,4 +79,59 @@ func TestFence_Guard(t *testing.T) {
 	if len(arrived) != 2 || arrived[0] != http.MethodGet || arrived[1] != http.MethodPut {
 		t.Errorf("arrived: %v", arrived)
 	}
+}
+
+// No more writes than allowed are under way; reads are not held up, and who waits
+// for too long is told so.
+func TestInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var underWay, most, passed atomic.Int32
+		transport := InTurn(2, roundTripper(func(*http.Request) (*http.Response, error) {
+			if n := underWay.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(time.Second)
+			underWay.Add(-1)
+			passed.Add(1)
+			return &http.Response{Body: http.NoBody}, nil
+		}))
+		send := func(ctx context.Context, method string) error {
+			req, err := http.NewRequestWithContext(ctx, method, "http://hub.example", strings.NewReader("{}"))
+			if err != nil {
+				return err
+			}
+			resp, err := transport.RoundTrip(req)
+			if err != nil {
+				return err
+			}
+			return resp.Body.Close()
+		}
+		for range 6 {
+			go func() {
+				if err := send(t.Context(), http.MethodPost); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if err := send(impatient, http.MethodPut); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who waits for too long gets %v, want that the time is up", err)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if passed.Load() != 6 || most.Load() != 2 {
+			t.Errorf("%d of 6 writes passed, %d at once, want 2", passed.Load(), most.Load())
+		}
+		most.Store(0)
+		for range 3 {
+			go func() { _ = send(t.Context(), http.MethodGet) }()
+		}
+		synctest.Wait()
+		if most.Load() != 3 {
+			t.Errorf("%d of 3 reads at once", most.Load())
+		}
+		time.Sleep(time.Second)
+	})
 }

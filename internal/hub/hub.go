@@ -48,6 +48,10 @@ import (
 // stopTimeout is how long work that is under way may take when the process ends.
 const stopTimeout = 15 * time.Second
 
+// writesAtOnce is how many writes on the hub are under way at once. Each member has
+// workers of its own, so that there may be thousands who want to write.
+const writesAtOnce = 100
+
 // restartInterval is how long to wait before beginning anew.
 const restartInterval = time.Second
 
@@ -253,7 +257,8 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options, leas
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		NewClient: func(config *rest.Config, opts client.Options) (client.Client, error) {
 			guarded := *opts.HTTPClient
-			guarded.Transport = lease.fence.Guard(guarded.Transport)
+			// The lease is looked at last, after a turn has been waited for.
+			guarded.Transport = apply.InTurn(writesAtOnce, lease.fence.Guard(guarded.Transport))
 			opts.HTTPClient = &guarded
 			return client.New(config, opts)
 		},
