@@ -31,9 +31,11 @@ const (
 	// settleLimit is how long everything may take once all has healed.
 	settleLimit = 45 * time.Second
 	// quietLimit is how long from then on until nothing is written any more, and
-	// moment how long nothing must be for that.
-	quietLimit = 60 * time.Second
-	moment     = 3 * time.Second
+	// comeback how long nothing must be for that: as long as the back-off of a cache.
+	quietLimit = 90 * time.Second
+	comeback   = 12 * time.Second
+	// moment is for how long short rounds see that it stays so.
+	moment = 3 * time.Second
 	// unjoinLimit is how long an unjoin may take, beside a hub that is killed and a
 	// member that is slow or away.
 	unjoinLimit = 3 * time.Minute
