@@ -89,14 +89,8 @@ func observeMember(cluster *clusterv1alpha1.Cluster, works []*workv1alpha1.Work)
 	if cluster.DeletionTimestamp != nil {
 		return nil
 	}
+	m := &memberState{name: discovery.ClusterName(cluster.Name), agent: cluster.Spec.SyncMode == clusterv1alpha1.Pull}
 	namespace := clusterv1alpha1.ExecutionNamespace(cluster.Name)
-	agent := cluster.Spec.SyncMode == clusterv1alpha1.Pull
-	if !agent && !slices.ContainsFunc(works, func(w *workv1alpha1.Work) bool { return w.Namespace == namespace }) {
-		return nil // most members
-	}
-	m := &memberState{name: discovery.ClusterName(cluster.Name), agent: agent}
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-	m.silent = ready == nil || ready.Reason == clusterv1alpha1.ReasonConnecting || !snapshot.FromCluster(cluster).UnreachableSince.IsZero()
 	for _, work := range works {
 		switch {
 		case work.Namespace != namespace:
@@ -111,8 +105,10 @@ func observeMember(cluster *clusterv1alpha1.Cluster, works []*workv1alpha1.Work)
 		}
 	}
 	if !m.agent && m.order == nil && len(m.deliveries) == 0 {
-		return nil
+		return nil // most members
 	}
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+	m.silent = ready == nil || ready.Reason == clusterv1alpha1.ReasonConnecting || !snapshot.FromCluster(cluster).UnreachableSince.IsZero()
 	return m
 }
 
