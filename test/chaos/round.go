@@ -32,7 +32,7 @@ const (
 	settleLimit = 45 * time.Second
 	// quietLimit is how long from then on until nothing is written any more, and
 	// comeback how long nothing must be for that: as long as the back-off of a cache.
-	quietLimit = 90 * time.Second
+	quietLimit = 60 * time.Second
 	comeback   = 12 * time.Second
 	// moment is for how long short rounds see that it stays so.
 	moment = 3 * time.Second
