@@ -36,12 +36,8 @@ import (
 	"github.com/namesake-io/namesake/internal/snapshot"
 )
 
-const (
-	// stopTimeout is how long work that is under way may take when the process ends.
-	stopTimeout = 15 * time.Second
-	// startRetry is how soon a start is tried again for which an API server is missing.
-	startRetry = time.Second
-)
+// startRetry is how soon a start is tried again for which an API server is missing.
+const startRetry = time.Second
 
 // NewScheme returns the kinds that an agent works with.
 func NewScheme() (*runtime.Scheme, error) {
@@ -169,7 +165,7 @@ func runControllers(ctx context.Context, own *rest.Config, scheme *runtime.Schem
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "cluster", cred.cluster, "hub", cred.server)
-	if err := mgr.Start(ctx); err != nil {
+	if err := serving.Start(ctx, mgr); err != nil {
 		return fmt.Errorf("running controllers: %w", err)
 	}
 	return nil
@@ -208,7 +204,7 @@ func addRunnables(p parts, path *member.Path, cred *credential) error {
 // newManager returns a manager whose cache holds no more of the hub than is the
 // agent's own. It is only made once the hub answers.
 func newManager(ctx context.Context, hub *rest.Config, scheme *runtime.Scheme, cluster string) (ctrl.Manager, error) {
-	timeout, anyName := stopTimeout, true
+	timeout, anyName := serving.StopTimeout, true
 	mgr, err := ctrl.NewManager(hub, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{

@@ -45,9 +45,6 @@ import (
 	"github.com/namesake-io/namesake/internal/webhook"
 )
 
-// stopTimeout is how long work that is under way may take when the process ends.
-const stopTimeout = 15 * time.Second
-
 // writesAtOnce is how many writes on the hub are under way at once. Each member has
 // workers of its own, so that there may be thousands who want to write.
 const writesAtOnce = 100
@@ -208,7 +205,7 @@ func runControllers(ctx context.Context, config *rest.Config, opts *Options, ans
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "hub", config.Host)
-	switch err := mgr.Start(ctx); {
+	switch err := serving.Start(ctx, mgr); {
 	case err != nil && lease.held.Load():
 		return fmt.Errorf("%w: %w", errLost, err)
 	case err != nil:
@@ -239,7 +236,7 @@ func register(c prometheus.Collector) (unregister func(), err error) {
 // newManager returns a manager with the hub's caches, and a client that writes
 // while the lease is held.
 func newManager(config *rest.Config, scheme *runtime.Scheme, opts *Options, lease *lock) (ctrl.Manager, error) {
-	timeout, yes := stopTimeout, true
+	timeout, yes := serving.StopTimeout, true
 	if !opts.LeaderElect {
 		lease.fence.Open()
 	}

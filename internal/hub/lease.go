@@ -45,8 +45,9 @@ func newLock(config *rest.Config, opts *Options, fence *apply.Fence) (*lock, err
 		}
 		identity = host + "_" + string(uuid.NewUUID())
 	}
-	// A client of its own: a queue of other requests must not cost the lease.
-	config = rest.AddUserAgent(config, "leader-election")
+	// A client of its own: a queue of other requests must not cost the lease. And a
+	// configuration of its own: its limit would end every watch of the others.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = opts.RenewDeadline / 2
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {

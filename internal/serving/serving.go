@@ -19,9 +19,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// stopTimeout is how long answers that are under way may take when the process
-// ends.
-const stopTimeout = 15 * time.Second
+// StopTimeout is how long work and answers that are under way may take when the
+// process ends.
+const StopTimeout = 15 * time.Second
 
 // Addresses are where to listen, as host:port. "0" and, for profiles, an empty one
 // is nowhere.
@@ -34,7 +34,7 @@ type Servers struct{ ctrl.Manager }
 // Health and profiles have their ports from here on, metrics when they run. What is
 // added reads through a cache that sees one namespace of the API server.
 func New(config *rest.Config, scheme *runtime.Scheme, namespace string, at Addresses) (*Servers, error) {
-	timeout, yes := stopTimeout, true
+	timeout, yes := StopTimeout, true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
@@ -63,7 +63,7 @@ func (s *Servers) Beside(ctx context.Context, work func(context.Context) error) 
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, done := context.WithCancel(ctx)
 	group.Go(func() error {
-		if err := s.Start(ctx); err != nil {
+		if err := Start(ctx, s.Manager); err != nil {
 			return fmt.Errorf("serving: %w", err)
 		}
 		return nil
@@ -74,3 +74,40 @@ func (s *Servers) Beside(ctx context.Context, work func(context.Context) error) 
 	})
 	return group.Wait()
 }
+
+// Start runs a manager until the context ends, as every process of ours runs its
+// managers. One that waits for its first lists then is left behind: it would never
+// end (controller-runtime 0.25), and nothing of it has begun but servers and caches.
+// So the process has to end next.
+func Start(ctx context.Context, mgr ctrl.Manager) error {
+	begun := make(begun)
+	if err := mgr.Add(begun); err != nil {
+		return fmt.Errorf("adding what sees that a manager has begun: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-begun:
+		return <-ended
+	default:
+		return nil
+	}
+}
+
+// begun is closed by a manager that has filled its caches.
+type begun chan struct{}
+
+// Start implements manager.Runnable.
+func (b begun) Start(context.Context) error {
+	close(b)
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: those who wait for
+// the lease have begun.
+func (begun) NeedLeaderElection() bool { return false }

@@ -26,11 +26,12 @@ var (
 	metricLabel  = regexp.MustCompile(`(\w+)="([^"]*)"`)
 )
 
-// Verbs of requests that write and that read. Watches are counted when they end,
-// which tells of what was before.
+// Verbs of requests that write, that read, and that watch. Watches are counted when
+// they end, which tells of what was before; at rest it tells whether they last.
 var (
 	writeVerbs = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 	readVerbs  = []string{"GET", "LIST"}
+	watchVerbs = []string{"WATCH"}
 )
 
 // aside are resources that are left out of every count: every process has leases,
@@ -114,6 +115,8 @@ type cost struct {
 	HubReads     requests `json:"hubReads"`
 	MemberWrites requests `json:"memberWrites"`
 	MemberReads  requests `json:"memberReads"`
+	// HubWatches are those that ended, by anybody: some last five minutes, some ten.
+	HubWatches requests `json:"hubWatches,omitempty"`
 	// CPUSeconds of the control plane's process.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
 }
@@ -153,6 +156,7 @@ func (b *bill) since(before *bill, ownHub, ownMembers requests) *cost {
 	return &cost{
 		HubWrites: hub.writes(), HubReads: hub.of(readVerbs),
 		MemberWrites: members.writes(), MemberReads: members.of(readVerbs),
+		HubWatches: hub.of(watchVerbs),
 		CPUSeconds: max(b.cpu-before.cpu, 0),
 	}
 }

@@ -103,8 +103,8 @@ func (r *result) markdown(w io.Writer) {
 func (r *result) remarks() (out []string) {
 	if r.Rest != nil {
 		c := r.Rest.Cost
-		out = append(out, fmt.Sprintf("at rest, in %.0f s: %.0f hub writes, %.0f member writes, %.0f hub reads, %.0f member reads; CPU %.1f s",
-			r.Rest.Seconds, c.HubWrites.total(), c.MemberWrites.total(), c.HubReads.total(), c.MemberReads.total(), c.CPUSeconds))
+		out = append(out, fmt.Sprintf("at rest, in %.0f s: %.0f hub writes, %.0f member writes, %.0f hub reads, %.0f member reads, %.0f watches on the hub that ended; CPU %.1f s",
+			r.Rest.Seconds, c.HubWrites.total(), c.MemberWrites.total(), c.HubReads.total(), c.MemberReads.total(), c.HubWatches.total(), c.CPUSeconds))
 	}
 	for _, l := range r.Memory {
 		out = append(out, fmt.Sprintf("memory with %s: %.0f MB", l.With, l.Bytes/1e6))

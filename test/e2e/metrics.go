@@ -73,6 +73,18 @@ func (r requests) writesSince(before requests) requests {
 	return out
 }
 
+// watchesSince returns how many watches of our kinds have ended since an earlier
+// count, whoever watched.
+func (r requests) watchesSince(before requests) (count float64) {
+	ours := []string{"works", "resourcebindings", "clusters", "multiclusterservices"}
+	for kind, n := range r {
+		if kind.verb == "WATCH" && slices.Contains(ours, kind.resource) {
+			count += n - before[kind]
+		}
+	}
+	return count
+}
+
 // of returns how many requests were for a resource.
 func (r requests) of(resource string) (count float64) {
 	for kind, n := range r {
