@@ -69,7 +69,7 @@ func Run(ctx context.Context, opts *Options) error {
 
 // Collectors are the metrics that do not depend on a running agent.
 func Collectors() []prometheus.Collector {
-	return slices.Concat(apply.Collectors(), endpointslicedispatch.Collectors())
+	return slices.Concat(apply.Collectors(), member.Collectors(), endpointslicedispatch.Collectors())
 }
 
 // AllCollectors are all metrics of an agent, those of a running one without values.

@@ -216,7 +216,7 @@ func runControllers(ctx context.Context, config *rest.Config, opts *Options, ans
 
 // Collectors are the metrics that do not depend on a running hub.
 func Collectors() []prometheus.Collector {
-	return slices.Concat(apply.Collectors(), multiclusterservice.Collectors(), endpointslicedispatch.Collectors())
+	return slices.Concat(apply.Collectors(), member.Collectors(), multiclusterservice.Collectors(), endpointslicedispatch.Collectors())
 }
 
 // AllCollectors are all metrics of a hub, those of a running one without values.

@@ -49,9 +49,10 @@ type Queues[K comparable] struct {
 // queue is that of one member.
 type queue[K comparable] struct {
 	workqueue.TypedRateLimitingInterface[K]
-	lanes  *lanes[K]
-	member *Member
-	ended  chan struct{}
+	lanes   *lanes[K]
+	member  *Member
+	metrics queueMetrics
+	ended   chan struct{}
 }
 
 // NewQueues returns queues that are fed by Add and drained once started.
@@ -161,26 +162,28 @@ func (q *Queues[K]) queueOf(m *Member) *queue[K] {
 		}
 		q.end(m.id)
 	}
-	mq := newQueue[K](q.name+"/"+string(m.id.Name), m)
+	mq := newQueue[K](q.name, m)
 	q.queues[m.id] = mq
 	q.spawn(func(ctx context.Context) { q.drain(ctx, mq) })
 	return mq
 }
 
-// newQueue returns a queue of that name for a member.
-func newQueue[K comparable](name string, m *Member) *queue[K] {
-	order := newLanes[K]()
+// newQueue returns a controller's queue for a member.
+func newQueue[K comparable](controller string, m *Member) *queue[K] {
+	order, metrics := newLanes[K](), metricsOf(controller, m.id.Name)
+	name := controller + "/" + string(m.id.Name)
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
-		Name:  name,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order}),
+		Name: name, MetricsProvider: metrics,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, MetricsProvider: metrics, Queue: order}),
 	})
 	return &queue[K]{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.TypedRateLimiter[K](jittered[K]{workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)}),
-			workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying}),
-		lanes:  order,
-		member: m,
-		ended:  make(chan struct{}),
+			workqueue.TypedRateLimitingQueueConfig[K]{Name: name, MetricsProvider: metrics, DelayingQueue: delaying}),
+		lanes:   order,
+		member:  m,
+		metrics: metrics,
+		ended:   make(chan struct{}),
 	}
 }
 
@@ -194,6 +197,7 @@ func (mq *queue[K]) addLater(key K) {
 func (q *Queues[K]) end(id ID) {
 	if mq := q.queues[id]; mq != nil {
 		close(mq.ended)
+		mq.metrics.forget()
 		delete(q.queues, id)
 	}
 }

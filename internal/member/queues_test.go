@@ -3,11 +3,15 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/namesake-io/namesake/internal/discovery"
 )
@@ -108,6 +112,48 @@ func TestSeeding(t *testing.T) {
 		q.Reseed()
 		synctest.Wait()
 		expect(t, "after the end", nil, w.take())
+	})
+}
+
+// Who hangs is told for each member, as long as it is one.
+func TestQueueMetrics(t *testing.T) {
+	told := func() []string {
+		var out []string
+		for _, vec := range []*prometheus.GaugeVec{queueDepth, queueLongest} {
+			ch := make(chan prometheus.Metric, 100)
+			vec.Collect(ch)
+			close(ch)
+			for m := range ch {
+				var have dto.Metric
+				if err := m.Write(&have); err != nil {
+					t.Fatal(err)
+				}
+				if labels := have.GetLabel(); labels[0].GetValue() == "test" {
+					out = append(out, fmt.Sprintf("%s %g", labels[1].GetValue(), have.GetGauge().GetValue()))
+				}
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, members := fleet("dead", "live")
+		w := &worker{answer: func(ctx context.Context, m *Member, _ string) (time.Duration, error) {
+			if m.Name() == "dead" {
+				<-ctx.Done()
+			}
+			return 0, nil
+		}}
+		q, stop := running(t, r, w)
+		defer stop()
+		for _, key := range []string{"1", "2", "3", "4"} {
+			q.AddAll(key)
+		}
+		time.Sleep(10*time.Second + 10*time.Millisecond)
+		expect(t, "two wait, and two have hung for ten seconds", []string{"dead 10", "dead 2", "live 0", "live 0"}, told())
+		r.tell(Event{Kind: EventLeft, Member: members["dead"]})
+		synctest.Wait()
+		expect(t, "it has left", []string{"live 0", "live 0"}, told())
 	})
 }
 

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -55,6 +56,13 @@ func (i *Interest) Has(service types.NamespacedName) bool {
 	defer i.mu.RUnlock()
 	_, found := i.services[service]
 	return found
+}
+
+// Services are all of them. One that is added next is looked at anyway.
+func (i *Interest) Services() []types.NamespacedName {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return slices.Collect(maps.Keys(i.services))
 }
 
 // Sensitive are the services whose endpoints depend on the health of providers.

@@ -135,17 +135,10 @@ func (s Source) Wish(ctx context.Context, service types.NamespacedName) (*networ
 	return mcs, nil
 }
 
-// Services returns all services that somebody wishes to share.
-func (s Source) Services(ctx context.Context) ([]types.NamespacedName, error) {
-	list := &networkingv1alpha1.MultiClusterServiceList{}
-	if err := s.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing MultiClusterServices: %w", err)
-	}
-	out := make([]types.NamespacedName, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	return out, nil
+// Services returns all services that somebody wishes to share. They are asked for
+// once for each member, so nothing is listed for it.
+func (s Source) Services(context.Context) ([]types.NamespacedName, error) {
+	return s.Interest.Services(), nil
 }
 
 // Template returns the hub's Service, nil when there is none. It is read as it

@@ -113,6 +113,9 @@ func TestInterest(t *testing.T) {
 	i.Add(mcs("withdraw", ""))
 	i.Remove(key("plain"))
 	i.Remove(key("never there"))
+	if got := len(i.Services()); got != 3 {
+		t.Errorf("%d services, want the three that are left: %v", got, i.Services())
+	}
 	if diff := cmp.Diff([]string{"mark"}, sensitive(i)); diff != "" || i.Has(key("plain")) {
 		t.Errorf("after changes: plain wanted %v (-want +got):\n%s", i.Has(key("plain")), diff)
 	}

@@ -430,7 +430,7 @@ func (w *world) churned(ctx context.Context, services []string) error {
 			took = append(took, millisecondsOf(last.Sub(at)))
 		})
 		if i%int(max(w.opts.rate, 1)) == 0 {
-			if depth, err := sumMetric(ctx, w.metricsURL, "workqueue_depth"); err == nil {
+			if depth, err := sumMetric(ctx, w.metricsURL, "namesake_queue_depth"); err == nil {
 				deep = max(deep, depth)
 			}
 		}

@@ -43,7 +43,7 @@ func TestChurn_C35(t *testing.T) {
 		for i, sp := range spreads {
 			s.moveSlice(f.names()[(i+rounds)%len(f.names())], sp.service+"-a")
 		}
-		for queue, depth := range f.managerMetrics(t).by("workqueue_depth", "name") {
+		for queue, depth := range f.managerMetrics(t).depths() {
 			deepest[queue] = max(deepest[queue], depth)
 		}
 		return time.Since(start) > *churnFlag, nil
@@ -69,18 +69,31 @@ func TestChurn_C35(t *testing.T) {
 	}
 	after := f.managerMetrics(t)
 	t.Logf("deepest queues %v; memory %.0f MB before, %.0f MB after", deepest, before.memory(), after.memory())
-	for queue, depth := range after.by("workqueue_depth", "name") {
+	for queue, depth := range after.depths() {
 		if depth > 0 {
 			t.Errorf("queue %s still holds %g", queue, depth)
 		}
 	}
-	for queue, retries := range after.by("workqueue_retries_total", "name") {
-		// Of queues of members, a retry is a write that met another: now and then.
-		if more := retries - before.by("workqueue_retries_total", "name")[queue]; strings.Contains(queue, "/") && more > float64(rounds*count)/10 {
-			t.Errorf("queue %s tried again %g times in %d changes", queue, more, rounds*count)
+	const retries = "namesake_queue_retries_total"
+	for controller, n := range after.by(retries, "controller") {
+		// A retry is a write that met another: now and then.
+		if more := n - before.by(retries, "controller")[controller]; more > float64(rounds*count)/10 {
+			t.Errorf("%s tried again %g times in %d changes", controller, more, rounds*count)
 		}
 	}
 	s.must(s.checkSpread(t.Context(), spreads...))
+}
+
+// depths of all queues: of the hub's controllers by name, and of those that work in
+// members by name and member.
+func (m managerMetrics) depths() map[string]float64 {
+	out := m.by("workqueue_depth", "name")
+	for _, s := range m {
+		if s.name == "namesake_queue_depth" {
+			out[s.labels["controller"]+"/"+s.labels["member"]] = s.value
+		}
+	}
+	return out
 }
 
 // moveSlice gives a slice of one endpoint another address, by one request.

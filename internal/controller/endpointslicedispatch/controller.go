@@ -157,6 +157,11 @@ func (c *Controller) EnqueueReport(service types.NamespacedName) { c.board.Add(s
 // changed.
 func (c *Controller) EnqueueAll() {
 	c.planner.invalidateAll()
+	c.reseed()
+}
+
+// reseed has everything looked at.
+func (c *Controller) reseed() {
 	c.queues.Reseed()
 	for _, f := range c.followers {
 		f.EnqueueAll()
@@ -232,7 +237,8 @@ func (c *Controller) memberListed() {
 		c.mu.Lock()
 		c.listed = nil
 		c.mu.Unlock()
-		c.EnqueueAll()
+		c.planner.invalidateAllEndpoints()
+		c.reseed()
 	})
 }
 
@@ -288,14 +294,14 @@ func (c *Controller) namespaceChanged(m *member.Member, namespace string) {
 	}
 }
 
-// Seed implements member.Reconciler: every wanted service, and every service of
-// which something stands in the member.
+// Seed implements member.Reconciler: every wanted service that the member consumes,
+// and every service of which something stands in it.
 func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
 	wanted, err := c.plans.Services(ctx)
 	if err != nil {
 		return err
 	}
-	for _, service := range wanted {
+	for _, service := range c.planner.concerning(m.Name(), wanted) {
 		add(service)
 	}
 	for _, service := range m.Slices().DispatchedServices() {

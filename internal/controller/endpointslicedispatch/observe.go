@@ -2,6 +2,7 @@ package endpointslicedispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,6 +75,31 @@ func (p *planner) invalidateAll() {
 	for _, c := range p.plans {
 		c.reselect()
 	}
+}
+
+// invalidateAllEndpoints makes the next plan of every service a new one, for the same
+// consumers.
+func (p *planner) invalidateAllEndpoints() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.plans {
+		c.spoil()
+	}
+}
+
+// concerning returns those of some services that a member consumes, as far as it is
+// known who consumes them.
+func (p *planner) concerning(member discovery.ClusterName, services []types.NamespacedName) []types.NamespacedName {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(services, func(service types.NamespacedName) bool {
+		c := p.plans[service]
+		if c == nil || !c.selected {
+			return false
+		}
+		_, consumes := slices.BinarySearch(c.consumers, member)
+		return !consumes
+	})
 }
 
 // invalidateEndpoints makes the next plan of a service a new one, for the same

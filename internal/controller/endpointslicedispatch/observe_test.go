@@ -50,6 +50,9 @@ func TestPlannerKnowsConsumers(t *testing.T) {
 		"endpoints changed, too": {
 			do: func(p *planner, _ *made) { look(t, p); p.invalidateEndpoints(foo) }, known: true, want: []discovery.ClusterName{"a", "b"},
 		},
+		"a member was listed": {
+			do: func(p *planner, _ *made) { look(t, p); p.invalidateAllEndpoints() }, known: true, want: []discovery.ClusterName{"a", "b"},
+		},
 		"the wish changed, and has been planned": {
 			do: func(p *planner, m *made) {
 				look(t, p)
@@ -80,6 +83,12 @@ func TestPlannerKnowsConsumers(t *testing.T) {
 			got, known := p.invalidateEndpoints(foo)
 			if known != tc.known || !slices.Equal(got, tc.want) {
 				t.Errorf("consumers %v, known %v; want %v, %v", got, known, tc.want, tc.known)
+			}
+			for _, member := range []discovery.ClusterName{"a", "b", "c", "d"} {
+				concerned := len(p.concerning(member, []types.NamespacedName{foo})) > 0
+				if want := !tc.known || slices.Contains(tc.want, member); concerned != want {
+					t.Errorf("%s is looked at: %v, want %v", member, concerned, want)
+				}
 			}
 			m.err, m.meanwhile = nil, nil
 			before := m.count
