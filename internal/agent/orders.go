@@ -29,7 +29,7 @@ type orders struct {
 }
 
 // Services implements endpointslicecollect.Demand.
-func (o *orders) Services(ctx context.Context) ([]types.NamespacedName, error) {
+func (o *orders) Services(ctx context.Context, _ discovery.ClusterName) ([]types.NamespacedName, error) {
 	return servicesOf(ctx, o.source, networkingv1alpha1.PullOrder)
 }
 

@@ -26,8 +26,8 @@ const workers = 2
 
 // Demand says which slices are wanted.
 type Demand interface {
-	// Services are those of which slices may be wanted.
-	Services(ctx context.Context) ([]types.NamespacedName, error)
+	// Services are those of which a provider's slices may be wanted.
+	Services(ctx context.Context, provider discovery.ClusterName) ([]types.NamespacedName, error)
 	// Of says whether a provider's slices of a service are wanted.
 	Of(ctx context.Context, provider discovery.ClusterName, service types.NamespacedName) (Want, error)
 	// Collected is told when all of them are remembered, each time that it was
@@ -94,10 +94,10 @@ func (c *Controller) EnqueueWork(work *workv1alpha1.Work) {
 	}
 }
 
-// Seed implements member.Reconciler: every wanted service, and every service of
-// which something is remembered.
+// Seed implements member.Reconciler: every service that is wanted of the member, and
+// every one of which something is remembered.
 func (c *Controller) Seed(ctx context.Context, m *member.Member, add func(types.NamespacedName)) error {
-	wanted, err := c.demand.Services(ctx)
+	wanted, err := c.demand.Services(ctx, m.Name())
 	if err != nil {
 		return err
 	}

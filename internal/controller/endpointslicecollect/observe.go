@@ -38,14 +38,26 @@ type asked struct {
 	providers []discovery.ClusterName
 }
 
+// has says whether a cluster provides the service.
+func (a asked) has(provider discovery.ClusterName) bool {
+	_, found := slices.BinarySearch(a.providers, provider)
+	return found
+}
+
 // NewWishes returns the demand of the MultiClusterServices of a hub.
 func NewWishes(source snapshot.Source) *Wishes {
 	return &Wishes{source: source, wants: map[types.NamespacedName]asked{}}
 }
 
-// Services implements Demand.
-func (w *Wishes) Services(ctx context.Context) ([]types.NamespacedName, error) {
-	return w.source.Services(ctx)
+// Services implements Demand. Of most services most members are known to provide none.
+func (w *Wishes) Services(ctx context.Context, provider discovery.ClusterName) ([]types.NamespacedName, error) {
+	all, err := w.source.Services(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(all, func(service types.NamespacedName) bool {
+		of, found := w.wants[service]
+		return found && !of.want.Hold && !of.has(provider)
+	}), err
 }
 
 // Of implements Demand.
@@ -67,7 +79,7 @@ func (w *Wishes) Of(ctx context.Context, provider discovery.ClusterName, service
 		w.mu.Unlock()
 	}
 	want := of.want
-	_, want.Wanted = slices.BinarySearch(of.providers, provider)
+	want.Wanted = of.has(provider)
 	return want, nil
 }
 

@@ -64,7 +64,9 @@ func wishFor(id string, providers ...string) *networkingv1alpha1.MultiClusterSer
 
 func TestWishes(t *testing.T) {
 	hub := &hubCache{wish: wishFor("id"), clusters: []string{"a", "b"}}
-	w := NewWishes(snapshot.Source{Reader: hub, Members: member.NewRegistry(member.Options{})})
+	interest := snapshot.NewInterest(networkingv1alpha1.UnreachableProviders{})
+	interest.Add(hub.wish)
+	w := NewWishes(snapshot.Source{Reader: hub, Members: member.NewRegistry(member.Options{}), Interest: interest})
 	service := types.NamespacedName{Namespace: "shop", Name: "foo"}
 	expect := func(title string, of discovery.ClusterName, want Want, lists int) {
 		t.Helper()
@@ -74,14 +76,26 @@ func TestWishes(t *testing.T) {
 			t.Errorf("%s: %+v, %v after %d lists; want %+v after %d", title, got, err, hub.lists-before, want, lists)
 		}
 	}
+	// Nothing may be wanted of a member only when that is known.
+	expectServices := func(title string, of discovery.ClusterName, want int) {
+		t.Helper()
+		if got, err := w.Services(t.Context(), of); err != nil || len(got) != want {
+			t.Errorf("%s: services %v of %s, %v; want %d", title, got, of, err, want)
+		}
+	}
+	expectServices("nobody has asked", "a", 1)
 	expect("at first", "a", Want{Wanted: true, PermanentID: "id"}, 1)
 	expect("another member", "b", Want{Wanted: true, PermanentID: "id"}, 0)
 	expect("one that has not joined", "c", Want{PermanentID: "id"}, 0)
+	expectServices("of one that provides", "b", 1)
+	expectServices("of one that has not joined", "c", 0)
 
 	hub.wish = wishFor("other", "b")
 	w.Forget(service)
+	expectServices("of a stranger, after another wish", "c", 1)
 	expect("after another wish", "a", Want{PermanentID: "other"}, 1)
 	expect("after another wish, its provider", "b", Want{Wanted: true, PermanentID: "other"}, 0)
+	expectServices("of one that provides no more", "a", 0)
 
 	hub.wish, hub.clusters = wishFor("other"), []string{"a"}
 	w.ForgetAll()

@@ -33,6 +33,8 @@ const (
 	listWait = 500 * time.Millisecond
 	// listsWait is how long they are waited for together.
 	listsWait = 3 * time.Second
+	// lookCost is about what it takes to look at one service.
+	lookCost = time.Millisecond
 )
 
 // Board is told how consumers are. It must not block, but for Record.
@@ -70,10 +72,13 @@ type Controller struct {
 	// placed is which service each dispatched slice belongs to, by consumer, so
 	// that a slice whose labels were edited away is still somebody's.
 	placed map[member.ID]map[types.NamespacedName]types.NamespacedName
-	// listed runs while the word of a member that has been listed waits to count.
-	// Nil: none does. The first has waited since listedSince.
-	listed      *time.Timer
+	// listed are the members that have been listed and whose word waits to count,
+	// the first since listedSince, all until listedTimer ends. Nil: none does.
+	listed      map[discovery.ClusterName]bool
 	listedSince time.Time
+	listedTimer *time.Timer
+	// pauseUntil is when the last look at such members is over, more or less.
+	pauseUntil time.Time
 }
 
 // Follower is somebody else who brings the plans to consumers.
@@ -131,14 +136,18 @@ func (c *Controller) EnqueueService(service types.NamespacedName) {
 // enqueueEndpoints has a service planned and looked at anew in every consumer, after
 // the endpoints of a provider have changed.
 func (c *Controller) enqueueEndpoints(service types.NamespacedName) {
-	consumers, known := c.planner.invalidateEndpoints(service)
-	if !known {
-		c.queues.AddAll(service)
+	c.enqueueAffected(c.planner.invalidateEndpoints(service))
+}
+
+// enqueueAffected has a service looked at in every consumer.
+func (c *Controller) enqueueAffected(a affected) {
+	if !a.known {
+		c.queues.AddAll(a.service)
 	}
-	for _, consumer := range consumers {
-		c.queues.Add(consumer, service)
+	for _, consumer := range a.consumers {
+		c.queues.Add(consumer, a.service)
 	}
-	c.tellOf(service)
+	c.tellOf(a.service)
 }
 
 // tellOf has others look at a service too.
@@ -157,11 +166,6 @@ func (c *Controller) EnqueueReport(service types.NamespacedName) { c.board.Add(s
 // changed.
 func (c *Controller) EnqueueAll() {
 	c.planner.invalidateAll()
-	c.reseed()
-}
-
-// reseed has everything looked at.
-func (c *Controller) reseed() {
 	c.queues.Reseed()
 	for _, f := range c.followers {
 		f.EnqueueAll()
@@ -205,7 +209,7 @@ func (c *Controller) memberChanged(e member.Event) {
 			c.sliceChanged(e.Member, slice)
 		}
 	case member.EventSynced:
-		c.memberListed()
+		c.memberListed(e.Member.Name())
 	case member.EventHealth:
 		c.healthChanged()
 	case member.EventLeft:
@@ -220,35 +224,50 @@ func (c *Controller) memberChanged(e member.Event) {
 	}
 }
 
-// memberListed has everything looked at: the word of another member counts now, and
-// what is gone there goes everywhere. While others are being listed, as after a
-// start, it waits for them for as long as they come, so that everything is looked at
-// once and not once for each of them.
-func (c *Controller) memberListed() {
+// memberListed has what a member provides looked at: its word counts now, and what
+// is gone there goes everywhere. While others are being listed, as after a start, it
+// waits for them for as long as they come, so that a service is looked at once and
+// not once for each of them.
+func (c *Controller) memberListed(name discovery.ClusterName) {
 	listing := c.source.Members.Listing()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.listed != nil {
-		c.listed.Reset(listDelay(listing, time.Since(c.listedSince)))
+	pause := time.Until(c.pauseUntil)
+	if c.listed == nil {
+		c.listed, c.listedSince = map[discovery.ClusterName]bool{name: true}, time.Now()
+		c.listedTimer = time.AfterFunc(listDelay(listing, 0, pause), c.lookAtListed)
 		return
 	}
-	c.listedSince = time.Now()
-	c.listed = time.AfterFunc(listDelay(listing, 0), func() {
-		c.mu.Lock()
-		c.listed = nil
-		c.mu.Unlock()
-		c.planner.invalidateAllEndpoints()
-		c.reseed()
-	})
+	c.listed[name] = true
+	c.listedTimer.Reset(listDelay(listing, time.Since(c.listedSince), pause))
 }
 
-// listDelay returns how long to wait for more members to be listed, if some are
-// being listed, after having waited for so long.
-func listDelay(listing bool, waited time.Duration) time.Duration {
-	if !listing {
-		return 0
+// lookAtListed looks at what the members provide that have been listed.
+func (c *Controller) lookAtListed() {
+	c.mu.Lock()
+	listed := c.listed
+	c.listed = nil
+	c.mu.Unlock()
+	if listed == nil {
+		return // the timer had ended already when it was to wait for one more
 	}
-	return max(0, min(listWait, listsWait-waited))
+	services := c.planner.invalidateProviders(listed)
+	for _, a := range services {
+		c.enqueueAffected(a)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pauseUntil = time.Now().Add(min(listWait, time.Duration(len(services))*lookCost))
+}
+
+// listDelay returns how long to wait for more members to be listed: for those that
+// are being listed, if some are, after having waited for so long, and until a pause
+// after the last look has passed.
+func listDelay(listing bool, waited, pause time.Duration) time.Duration {
+	if !listing {
+		return max(0, pause)
+	}
+	return max(0, pause, min(listWait, listsWait-waited))
 }
 
 // healthChanged enqueues the services whose policy makes the health of a provider

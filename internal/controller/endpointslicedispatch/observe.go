@@ -47,11 +47,11 @@ type cachedPlan struct {
 	// part, are others by now, and since when.
 	stale      bool
 	staleSince time.Time
-	// selections counts how often who takes part may have changed. consumers are
-	// those of a plan that takes in all of that; unless selected, they are not known.
+	// selections counts how often who takes part may have changed. selection is that
+	// of a plan that takes in all of that; unless selected, it is not known.
 	selections int
 	selected   bool
-	consumers  []discovery.ClusterName
+	selection  discovery.Selection
 }
 
 // newPlanner returns a planner without plans.
@@ -77,14 +77,29 @@ func (p *planner) invalidateAll() {
 	}
 }
 
-// invalidateAllEndpoints makes the next plan of every service a new one, for the same
-// consumers.
-func (p *planner) invalidateAllEndpoints() {
+// affected is a service of which a plan is out of date, and who consumes it. known is
+// false when that cannot be said.
+type affected struct {
+	service   types.NamespacedName
+	consumers []discovery.ClusterName
+	known     bool
+}
+
+// invalidateProviders makes the next plan of every service a new one that some
+// members provide, or may provide, for the same consumers.
+func (p *planner) invalidateProviders(members map[discovery.ClusterName]bool) []affected {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.plans {
+	var out []affected
+	for service, c := range p.plans {
+		provides := func(m discovery.ClusterName) bool { return members[m] }
+		if c.selected && !slices.ContainsFunc(c.selection.Providers, provides) {
+			continue
+		}
 		c.spoil()
+		out = append(out, affected{service, c.selection.Consumers, c.selected})
 	}
+	return out
 }
 
 // concerning returns those of some services that a member consumes, as far as it is
@@ -97,29 +112,29 @@ func (p *planner) concerning(member discovery.ClusterName, services []types.Name
 		if c == nil || !c.selected {
 			return false
 		}
-		_, consumes := slices.BinarySearch(c.consumers, member)
+		_, consumes := slices.BinarySearch(c.selection.Consumers, member)
 		return !consumes
 	})
 }
 
 // invalidateEndpoints makes the next plan of a service a new one, for the same
-// consumers. known is false when it cannot be said who they are.
-func (p *planner) invalidateEndpoints(service types.NamespacedName) (consumers []discovery.ClusterName, known bool) {
+// consumers.
+func (p *planner) invalidateEndpoints(service types.NamespacedName) affected {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.plans[service]
 	if c == nil {
-		return nil, false
+		return affected{service: service}
 	}
 	c.spoil()
-	return c.consumers, c.selected
+	return affected{service, c.selection.Consumers, c.selected}
 }
 
-// reselect makes the plan stale, and its consumers unknown. The planner's lock is held.
+// reselect makes the plan stale, and its selection unknown. The planner's lock is held.
 func (c *cachedPlan) reselect() {
 	c.spoil()
 	c.selections++
-	c.selected, c.consumers = false, nil
+	c.selected, c.selection = false, discovery.Selection{}
 }
 
 // spoil makes the plan stale. The planner's lock is held.
@@ -178,7 +193,7 @@ func (p *planner) plan(ctx context.Context, service types.NamespacedName) (*disc
 	}
 	p.mu.Lock()
 	if c.selections == selections {
-		c.selected, c.consumers = true, plan.Selection.Consumers
+		c.selected, c.selection = true, plan.Selection
 	}
 	p.mu.Unlock()
 	c.plan, c.seen, c.until = plan, since, time.Time{}
