@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -95,6 +96,8 @@ func scale(ctx context.Context, o *scaleOptions, out, log io.Writer) (err error)
 		w.fleet.Member(name).OnChange(w.changed)
 	}
 	server := httptest.NewUnstartedServer(w.fleet)
+	// A process that is killed in the middle of a handshake is part of the measurement.
+	server.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	// Without waiting for the hub to let go of its connections.
