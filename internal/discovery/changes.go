@@ -48,7 +48,7 @@ func (c Changes) Empty() bool {
 // Wanted returns the slices that a consumer should hold, sorted by provider and
 // name: all but its own. None for a cluster that is no consumer.
 func (p *Plan) Wanted(consumer ClusterName) []DispatchedSlice {
-	if !p.consumes(consumer) {
+	if !p.Selection.Consumes(consumer) {
 		return nil
 	}
 	localFirst := p.prefersLocal(consumer)
@@ -63,11 +63,6 @@ func (p *Plan) Wanted(consumer ClusterName) []DispatchedSlice {
 		}
 	}
 	return wanted
-}
-
-func (p *Plan) consumes(name ClusterName) bool {
-	_, selected := slices.BinarySearch(p.Selection.Consumers, name)
-	return selected
 }
 
 // origin is what a standing slice says of where it comes from.
@@ -212,7 +207,7 @@ func (p *Plan) outdated(d DispatchedSlice, have *discoveryv1.EndpointSlice) bool
 // exist in its provider: the provider is wanted, but it cannot be asked now, and
 // that the hub remembers no such slice proves nothing.
 func (p *Plan) mayStillExist(consumer ClusterName, have *discoveryv1.EndpointSlice) bool {
-	if !p.dispatches || !p.consumes(consumer) {
+	if !p.dispatches || !p.Selection.Consumes(consumer) {
 		return false
 	}
 	provider := providerOf(have)

@@ -77,13 +77,13 @@ func (r *reporter) clusters() []networkingv1alpha1.ClusterServiceStatus {
 	var out []networkingv1alpha1.ClusterServiceStatus
 	for _, name := range r.plan.Selection.Members() {
 		c := networkingv1alpha1.ClusterServiceStatus{Name: string(name), Reason: networkingv1alpha1.ReasonAllReady}
-		if _, found := slices.BinarySearch(r.plan.Selection.Providers, name); found {
+		if r.plan.Selection.Provides(name) {
 			c.Roles = append(c.Roles, networkingv1alpha1.RoleProvider)
 			state := r.plan.Provider(name)
 			c.CollectedEndpoints, c.ReadyEndpoints = int32(state.Endpoints), int32(state.Ready)
 			c.Reason, c.Message = r.providerState(name, state)
 		}
-		if _, found := slices.BinarySearch(r.plan.Selection.Consumers, name); found {
+		if r.plan.Selection.Consumes(name) {
 			c.Roles = append(c.Roles, networkingv1alpha1.RoleConsumer)
 			reason, message := r.consumerState(name)
 			if reason == "" {

@@ -18,6 +18,18 @@ type Selection struct {
 	Missing []ClusterName
 }
 
+// Provides says whether a cluster provides the service.
+func (s Selection) Provides(name ClusterName) bool {
+	_, found := slices.BinarySearch(s.Providers, name)
+	return found
+}
+
+// Consumes says whether a cluster consumes the service.
+func (s Selection) Consumes(name ClusterName) bool {
+	_, found := slices.BinarySearch(s.Consumers, name)
+	return found
+}
+
 // Members returns providers and consumers together, sorted, each once.
 func (s Selection) Members() []ClusterName {
 	all := slices.Concat(s.Providers, s.Consumers)

@@ -3,8 +3,6 @@ package member
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
-
-	"github.com/namesake-io/namesake/internal/discovery"
 )
 
 // What queues tell. A controller has one for each member: what shows which member
@@ -55,10 +53,6 @@ type queueMetrics struct{ controller, member string }
 func (q queueMetrics) forget() {
 	queueDepth.DeleteLabelValues(q.controller, q.member)
 	queueLongest.DeleteLabelValues(q.controller, q.member)
-}
-
-func metricsOf(controller string, member discovery.ClusterName) queueMetrics {
-	return queueMetrics{controller, string(member)}
 }
 
 // NewDepthMetric implements workqueue.MetricsProvider.

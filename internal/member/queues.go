@@ -170,16 +170,15 @@ func (q *Queues[K]) queueOf(m *Member) *queue[K] {
 
 // newQueue returns a controller's queue for a member.
 func newQueue[K comparable](controller string, m *Member) *queue[K] {
-	order, metrics := newLanes[K](), metricsOf(controller, m.id.Name)
-	name := controller + "/" + string(m.id.Name)
+	order, metrics := newLanes[K](), queueMetrics{controller, string(m.id.Name)}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
-		Name: name, MetricsProvider: metrics,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, MetricsProvider: metrics, Queue: order}),
+		Name: controller, MetricsProvider: metrics,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: controller, MetricsProvider: metrics, Queue: order}),
 	})
 	return &queue[K]{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.TypedRateLimiter[K](jittered[K]{workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)}),
-			workqueue.TypedRateLimitingQueueConfig[K]{Name: name, MetricsProvider: metrics, DelayingQueue: delaying}),
+			workqueue.TypedRateLimitingQueueConfig[K]{Name: controller, MetricsProvider: metrics, DelayingQueue: delaying}),
 		lanes:   order,
 		member:  m,
 		metrics: metrics,

@@ -135,12 +135,6 @@ func (s Source) Wish(ctx context.Context, service types.NamespacedName) (*networ
 	return mcs, nil
 }
 
-// Services returns all services that somebody wishes to share. They are asked for
-// once for each member, so nothing is listed for it.
-func (s Source) Services(context.Context) ([]types.NamespacedName, error) {
-	return s.Interest.Services(), nil
-}
-
 // Template returns the hub's Service, nil when there is none. It is read as it
 // is, from the same cache as by those who hand it on with fields that we do not
 // know.
@@ -182,7 +176,7 @@ func (s Source) Service(ctx context.Context, service types.NamespacedName) (disc
 	var gathering errgroup.Group
 	for i := range out.Clusters {
 		c := &out.Clusters[i]
-		if _, selected := slices.BinarySearch(selection.Providers, c.Name); selected {
+		if selection.Provides(c.Name) {
 			gathering.Go(func() (err error) {
 				c.Slices, c.Authoritative, err = s.slicesOf(ctx, c, service)
 				return err

@@ -35,13 +35,7 @@ type Wishes struct {
 // asked is what is wanted of a service, and of whom.
 type asked struct {
 	want      Want
-	providers []discovery.ClusterName
-}
-
-// has says whether a cluster provides the service.
-func (a asked) has(provider discovery.ClusterName) bool {
-	_, found := slices.BinarySearch(a.providers, provider)
-	return found
+	selection discovery.Selection
 }
 
 // NewWishes returns the demand of the MultiClusterServices of a hub.
@@ -50,14 +44,13 @@ func NewWishes(source snapshot.Source) *Wishes {
 }
 
 // Services implements Demand. Of most services most members are known to provide none.
-func (w *Wishes) Services(ctx context.Context, provider discovery.ClusterName) ([]types.NamespacedName, error) {
-	all, err := w.source.Services(ctx)
+func (w *Wishes) Services(_ context.Context, provider discovery.ClusterName) ([]types.NamespacedName, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(all, func(service types.NamespacedName) bool {
+	return slices.DeleteFunc(w.source.Interest.Services(), func(service types.NamespacedName) bool {
 		of, found := w.wants[service]
-		return found && !of.want.Hold && !of.has(provider)
-	}), err
+		return found && !of.want.Hold && !of.selection.Provides(provider)
+	}), nil
 }
 
 // Of implements Demand.
@@ -73,13 +66,13 @@ func (w *Wishes) Of(ctx context.Context, provider discovery.ClusterName, service
 		}
 		w.mu.Lock()
 		// Of what nobody wishes there is nothing to remember.
-		if w.selections == selections && (of.want.Hold || len(of.providers) > 0) {
+		if w.selections == selections && (of.want.Hold || len(of.selection.Providers) > 0) {
 			w.wants[service] = of
 		}
 		w.mu.Unlock()
 	}
 	want := of.want
-	want.Wanted = of.has(provider)
+	want.Wanted = of.selection.Provides(provider)
 	return want, nil
 }
 
@@ -99,7 +92,7 @@ func (w *Wishes) find(ctx context.Context, service types.NamespacedName) (asked,
 	}
 	return asked{
 		want:      Want{PermanentID: mcs.Labels[networkingv1alpha1.PermanentIDLabel]},
-		providers: selection.Providers,
+		selection: selection,
 	}, nil
 }
 

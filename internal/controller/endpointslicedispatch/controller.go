@@ -3,7 +3,6 @@ package endpointslicedispatch
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -344,7 +343,7 @@ func (c *Controller) Reconcile(ctx context.Context, m *member.Member, service ty
 		return 0, c.board.Record(ctx, plan, m.Name(), outcomeOf(member.ErrUnreachable))
 	}
 	have := standing(m, plan)
-	if _, consumes := slices.BinarySearch(plan.Selection.Consumers, m.Name()); !consumes && len(have.Dispatched) == 0 {
+	if !plan.Selection.Consumes(m.Name()) && len(have.Dispatched) == 0 {
 		return 0, nil // most members, in a large fleet
 	}
 	changes := plan.For(m.Name(), have)

@@ -16,6 +16,12 @@ import (
 // wishes are the plans that MultiClusterServices ask for.
 type wishes struct{ snapshot.Source }
 
+// Services implements Plans. The interest has them: nothing is listed, since they are
+// asked for once for each member.
+func (w wishes) Services(context.Context) ([]types.NamespacedName, error) {
+	return w.Interest.Services(), nil
+}
+
 // Plan implements Plans.
 func (w wishes) Plan(ctx context.Context, service types.NamespacedName) (*discovery.Plan, error) {
 	s, err := w.Service(ctx, service)
@@ -109,11 +115,7 @@ func (p *planner) concerning(member discovery.ClusterName, services []types.Name
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(services, func(service types.NamespacedName) bool {
 		c := p.plans[service]
-		if c == nil || !c.selected {
-			return false
-		}
-		_, consumes := slices.BinarySearch(c.selection.Consumers, member)
-		return !consumes
+		return c != nil && c.selected && !c.selection.Consumes(member)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -101,7 +100,7 @@ func (s *reported) holds(plan *discovery.Plan, consumer discovery.ClusterName) b
 		s.current, s.holding = plan, map[discovery.ClusterName]bool{}
 	}
 	is := s.outcomes[consumer]
-	if _, consumes := slices.BinarySearch(plan.Selection.Consumers, consumer); !consumes || is.Reason != "" || s.holding[consumer] {
+	if !plan.Selection.Consumes(consumer) || is.Reason != "" || s.holding[consumer] {
 		return false
 	}
 	s.holding[consumer] = true

@@ -158,15 +158,11 @@ func (c *Controller) bring(ctx context.Context, st *state, m *memberState) (time
 // enqueueEach adds every service that is wished for, and every one of which
 // something stands.
 func (c *Controller) enqueueEach(ctx context.Context) error {
-	services, err := c.source.Services(ctx)
-	if err != nil {
-		return err
-	}
 	standing, err := c.standing(ctx)
 	if err != nil {
 		return err
 	}
-	for _, service := range append(services, standing...) {
+	for _, service := range append(c.source.Interest.Services(), standing...) {
 		c.queue.Add(service)
 	}
 	return nil

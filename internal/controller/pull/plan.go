@@ -48,7 +48,7 @@ func plan(st *state, m *memberState) (changes, error) {
 	if err != nil {
 		return out, err
 	}
-	if _, consumes := slices.BinarySearch(st.plan.Selection.Consumers, m.name); consumes {
+	if st.plan.Selection.Consumes(m.name) {
 		moves := waits || len(out.Create)+len(out.Update)+len(out.Delete) > 0
 		out.Outcome = outcome(m, moves)
 	}
@@ -57,7 +57,7 @@ func plan(st *state, m *memberState) (changes, error) {
 
 // planOrder has the member's slices collected while it is a provider.
 func planOrder(out *changes, st *state, m *memberState) {
-	_, provides := slices.BinarySearch(st.plan.Selection.Providers, m.name)
+	provides := st.plan.Selection.Provides(m.name)
 	switch {
 	case provides && m.order == nil && !slices.Contains(m.going, orderName(st.service)):
 		suspended := true
